@@ -1,1 +1,2 @@
-fn main(){}
+//! The `headgate` command.
+fn main() {}
