@@ -1,4 +1,9 @@
 //! The counter service: owner of pools, seats and recalls, and the `headgate` command.
+//!
+//! A call comes in over gRPC, is queued for the [`engine`], which alone owns the keys, and is
+//! answered once what was decided is durable in the [`store`].
 
+pub mod clock;
+pub mod engine;
 pub mod metrics;
 pub mod store;

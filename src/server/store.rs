@@ -14,21 +14,13 @@ pub mod memory;
 #[cfg(test)]
 mod conformance;
 
-use std::{fmt, future::Future, time::Duration};
+use std::{future::Future, time::Duration};
+
+pub use headgate_core::units::Epoch;
 
 pub use batch::{
     Batch, Change, Full, MAX_BATCH_BYTES, MAX_BATCH_CHANGES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
 };
-
-/// Number of a leadership; every new leader's is higher than all before it. The first is 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Epoch(pub u64);
-
-impl fmt::Display for Epoch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// One that wants to lead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +34,7 @@ pub struct Candidate {
 /// A leadership that was won or renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leadership {
-    /// Goes with every append.
+    /// Goes with every append. Higher than all before it; the first is 1.
     pub epoch: Epoch,
     /// How long nobody else can lead, counted from the moment the call was made; `None` as long
     /// as this process holds the store.

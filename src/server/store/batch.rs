@@ -74,9 +74,8 @@ impl Batch {
     /// Adds the changes of one step, which must become durable together: all of them or, if they
     /// do not fit, none.
     pub fn add(&mut self, changes: Vec<Change>) -> Result<(), Full> {
-        let mut size = Size::default();
-        changes.iter().for_each(|change| size.count(change));
-        if !size.fits_beside(0, 0) {
+        let size = Size::of(&changes);
+        if !size.fits_beside(&Self::default()) {
             return Err(Full::Never {
                 key_bytes: size.longest_key,
                 value_bytes: size.longest_value,
@@ -84,7 +83,7 @@ impl Batch {
                 changes: size.changes,
             });
         }
-        if !size.fits_beside(self.bytes, self.changes.len()) {
+        if !size.fits_beside(self) {
             return Err(Full::NextBatch);
         }
         for change in changes {
@@ -95,6 +94,11 @@ impl Batch {
             self.set(key, value);
         }
         Ok(())
+    }
+
+    /// [`Self::add`] would take these changes.
+    pub fn has_room_for(&self, changes: &[Change]) -> bool {
+        Size::of(changes).fits_beside(self)
     }
 
     fn set(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
@@ -145,23 +149,29 @@ struct Size {
 }
 
 impl Size {
-    fn count(&mut self, change: &Change) {
-        let (key, value) = match change {
-            Change::Put { key, value } => (key.len(), value.len()),
-            Change::Delete { key } => (key.len(), 0),
+    fn of(changes: &[Change]) -> Self {
+        let mut size = Self {
+            changes: changes.len(),
+            ..Self::default()
         };
-        self.longest_key = self.longest_key.max(key);
-        self.longest_value = self.longest_value.max(value);
-        let change_bytes = key.saturating_add(value).saturating_add(CHANGE_OVERHEAD);
-        self.bytes = self.bytes.saturating_add(change_bytes);
-        self.changes = self.changes.saturating_add(1);
+        for change in changes {
+            let (key, value) = match change {
+                Change::Put { key, value } => (key.len(), value.len()),
+                Change::Delete { key } => (key.len(), 0),
+            };
+            size.longest_key = size.longest_key.max(key);
+            size.longest_value = size.longest_value.max(value);
+            let change_bytes = key.saturating_add(value).saturating_add(CHANGE_OVERHEAD);
+            size.bytes = size.bytes.saturating_add(change_bytes);
+        }
+        size
     }
 
-    fn fits_beside(&self, bytes: usize, changes: usize) -> bool {
+    fn fits_beside(&self, batch: &Batch) -> bool {
         self.longest_key <= MAX_KEY_BYTES
             && self.longest_value <= MAX_VALUE_BYTES
-            && self.bytes.saturating_add(bytes) <= MAX_BATCH_BYTES
-            && self.changes.saturating_add(changes) <= MAX_BATCH_CHANGES
+            && self.bytes.saturating_add(batch.bytes) <= MAX_BATCH_BYTES
+            && self.changes.saturating_add(batch.len()) <= MAX_BATCH_CHANGES
     }
 }
 

@@ -153,7 +153,7 @@ impl Store for MemoryStore {
                 retry_after,
             });
         }
-        state.epoch = Epoch(state.epoch.0.saturating_add(1));
+        state.epoch = Epoch::new(state.epoch.get().saturating_add(1));
         state.leader = Some(Leader {
             candidate: candidate.clone(),
             until: self.until(),

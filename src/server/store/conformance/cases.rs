@@ -10,7 +10,7 @@ use super::{Fixture, batch, candidate, delete, lead, load, put, records};
 pub(super) async fn empty(mut place: impl Fixture) {
     let store = place.open().await;
     let epoch = lead(&store, 1).await;
-    assert_eq!(epoch, Epoch(1));
+    assert_eq!(epoch, Epoch::new(1));
     assert_eq!(load(&store, epoch).await, []);
     store.append(epoch, batch([])).await.unwrap();
     assert_eq!(load(&store, epoch).await, []);
@@ -63,14 +63,17 @@ pub(super) async fn the_same_batch_again_changes_nothing(mut place: impl Fixture
 pub(super) async fn epochs_rise_over_restarts(mut place: impl Fixture) {
     for expected in 1..=4 {
         let store = place.open().await;
-        assert_eq!(lead(&store, u128::from(expected)).await, Epoch(expected));
+        assert_eq!(
+            lead(&store, u128::from(expected)).await,
+            Epoch::new(expected)
+        );
     }
 }
 
 pub(super) async fn a_wrong_epoch_is_fenced(mut place: impl Fixture) {
     let store = place.open().await;
     let current = lead(&store, 1).await;
-    for epoch in [Epoch(0), Epoch(current.0 + 1)] {
+    for epoch in [Epoch::new(0), Epoch::new(current.get() + 1)] {
         let fenced = Err(StoreError::Fenced { epoch, current });
         assert_eq!(store.append(epoch, batch([put("a", "1")])).await, fenced);
         assert_eq!(store.append(epoch, batch([])).await, fenced);

@@ -52,7 +52,7 @@ impl Builder {
     /// A frame without entries.
     pub(super) fn new(epoch: Epoch) -> Self {
         let mut bytes = vec![0; HEADER];
-        bytes.extend(epoch.0.to_le_bytes());
+        bytes.extend(epoch.get().to_le_bytes());
         Self { bytes }
     }
 
@@ -157,7 +157,7 @@ impl Header {
 /// Gives each entry of a payload to `visit`. `None` if the payload cannot be understood.
 pub(super) fn decode<'a>(payload: &'a [u8], mut visit: impl FnMut(Entry<'a>)) -> Option<Epoch> {
     let mut rest = Reader(payload);
-    let epoch = Epoch(rest.u64()?);
+    let epoch = Epoch::new(rest.u64()?);
     while let Some(kind) = rest.u8() {
         visit(match kind {
             PUT => {

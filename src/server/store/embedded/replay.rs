@@ -76,7 +76,7 @@ impl Chain {
     ) -> Result<Contents, OpenError> {
         let mut contents = Contents {
             next: 1,
-            epoch: Epoch(0),
+            epoch: Epoch::new(0),
             snapshot_bytes: 0,
             log_bytes: 0,
             last_log_bytes: 0,

@@ -205,7 +205,7 @@ impl Writer {
                 retry_after: RETRY_AFTER,
             });
         }
-        let epoch = Epoch(self.epoch.0.saturating_add(1));
+        let epoch = Epoch::new(self.epoch.get().saturating_add(1));
         // The epoch must outlive a crash, or the next leader would take the same.
         self.append(Builder::new(epoch))?;
         self.epoch = epoch;
