@@ -2,6 +2,8 @@
 //!
 //! No label ever carries a value that came from a request, so the number of series is fixed.
 
+use std::sync::Arc;
+
 use prometheus_client::{
     metrics::{
         counter::Counter,
@@ -15,7 +17,7 @@ use prometheus_client::{
 #[derive(Debug)]
 pub struct Metrics {
     /// For [`prometheus_client::encoding`].
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
     /// Of the store.
     pub store: StoreMetrics,
     /// Of the engine.
@@ -30,7 +32,7 @@ impl Metrics {
         store.register(&mut registry);
         engine.register(&mut registry);
         Self {
-            registry,
+            registry: Arc::new(registry),
             store,
             engine,
         }
