@@ -84,7 +84,8 @@ pub enum StoreError {
     /// more: the way on is to lead again and to load.
     #[error("the store cannot tell whether the last write is durable: {0}")]
     Unknown(String),
-    /// What the store holds cannot be trusted. No call will help, a person must.
+    /// It did not take effect: what the store holds cannot be trusted, or it cannot be written any
+    /// more. No call will help; a restart may, or a person must.
     #[error("{0}")]
     Damaged(String),
 }

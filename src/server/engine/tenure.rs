@@ -16,6 +16,10 @@ const RENEWALS_A_LEASE: u32 = 3;
 /// Shortest wait before another attempt to lead, whatever the store says.
 const ELECTION_PAUSE: Duration = Duration::from_millis(50);
 
+/// While attempts fail the wait doubles up to this: a store that is back is noticed soon, and one
+/// that stays away does not flood the log.
+const ELECTION_PAUSE_MAX: Duration = Duration::from_secs(1);
+
 /// A leadership; clones see each other's renewals.
 #[derive(Clone, Debug)]
 pub struct Tenure {
@@ -26,6 +30,7 @@ pub struct Tenure {
 
 /// Tries until the candidate leads. A failure that may pass is logged and tried again.
 pub async fn elect(store: &impl Store, candidate: &Candidate) -> Result<Tenure, StoreError> {
+    let mut failed_pause = ELECTION_PAUSE;
     loop {
         let asked = Instant::now();
         let pause = match store.lead(candidate).await {
@@ -35,15 +40,18 @@ pub async fn elect(store: &impl Store, candidate: &Candidate) -> Result<Tenure, 
                 retry_after,
             }) => {
                 tracing::debug!(%leader, ?retry_after, "another service leads");
-                retry_after
+                failed_pause = ELECTION_PAUSE;
+                retry_after.max(ELECTION_PAUSE)
             }
             Err(error @ StoreError::Damaged(_)) => return Err(error),
             Err(error) => {
-                tracing::warn!(%error, "could not try to lead");
-                ELECTION_PAUSE
+                let pause = failed_pause;
+                tracing::warn!(%error, retry_after = ?pause, "could not try to lead");
+                failed_pause = pause.saturating_mul(2).min(ELECTION_PAUSE_MAX);
+                pause
             }
         };
-        sleep(pause.max(ELECTION_PAUSE)).await;
+        sleep(pause).await;
     }
 }
 

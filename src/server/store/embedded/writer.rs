@@ -256,9 +256,8 @@ impl Writer {
 
     fn append(&mut self, frame: Builder) -> Result<(), StoreError> {
         if let Some(reason) = &self.broken {
-            return Err(StoreError::NotWritten(format!(
-                "an earlier write failed: {reason}"
-            )));
+            let sentence = format!("an earlier write failed ({reason}); only a restart helps");
+            return Err(StoreError::Damaged(sentence));
         }
         let bytes = frame.finish(self.next);
         let started = std::time::Instant::now();
