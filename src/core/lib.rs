@@ -5,6 +5,8 @@
 pub mod clock;
 pub mod key;
 pub mod message;
+pub mod replica;
 pub mod units;
 pub mod window;
 pub mod wire;
+pub mod words;
