@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod key;
 pub mod message;
+pub mod owner;
 pub mod replica;
 pub mod units;
 pub mod window;

@@ -16,8 +16,10 @@ pub struct Join {
     pub sender: Sender,
     /// All rules it was configured with.
     pub rules: Vec<RuleSpec>,
-    /// All leases it holds, fenced before this was sent.
+    /// All leases it holds, if it registers with a new leader.
     pub leases: Vec<Lease>,
+    /// The leader for which all leases were fenced before this was sent.
+    pub fenced_for: Option<Epoch>,
 }
 
 /// The answer to Join.
@@ -33,6 +35,8 @@ pub struct Welcome {
     pub stamps: Stamps,
     /// Secret of the keyed hash.
     pub hash_key: HashKey,
+    /// Unknown: the tenancy has ended, and the next incarnation is to join.
+    pub seat_state: SeatState,
 }
 
 /// A batch of asks and of what answers the owner.

@@ -5,7 +5,7 @@
 //! joins of one tenancy give one seat, and every change of a cell is a compare-and-swap.
 
 use crate::message::call::{Join, WatchAnswer, Welcome};
-use crate::message::{PROTOCOL_VERSION, Return, RuleSpec, SeatState, Sender};
+use crate::message::{Lease, PROTOCOL_VERSION, Return, RuleSpec, SeatState, Sender};
 use crate::replica::bucket::{Claim, Moment};
 use crate::replica::cell::{HeldProof, Tenant};
 use crate::replica::seat::{SeatRecord, Seated};
@@ -136,23 +136,36 @@ impl Leader {
             (Next::Register(epoch), Some(seated)) => {
                 let table = Table::new(shared, self.buckets);
                 let leases = table.fence_all(epoch, seated.moment(now))?;
-                Ok(LeaderCall::Join(self.join(record.sender(now), leases)))
+                Ok(LeaderCall::Join(self.join(
+                    record.sender(now),
+                    leases,
+                    Some(epoch),
+                )))
             }
             (Next::Rejoin, Some(seated)) => {
                 let record = self.renounce(shared, now, record, seated)?;
-                Ok(LeaderCall::Join(self.join(record.sender(now), Vec::new())))
+                Ok(LeaderCall::Join(self.join(
+                    record.sender(now),
+                    Vec::new(),
+                    None,
+                )))
             }
-            _ => Ok(LeaderCall::Join(self.join(record.sender(now), Vec::new()))),
+            _ => Ok(LeaderCall::Join(self.join(
+                record.sender(now),
+                Vec::new(),
+                None,
+            ))),
         }
     }
 
-    fn join(&self, sender: Sender, leases: Vec<crate::message::Lease>) -> Join {
+    fn join(&self, sender: Sender, leases: Vec<Lease>, fenced_for: Option<Epoch>) -> Join {
         let rules = self.rules.clone();
         Join {
             protocol_version: PROTOCOL_VERSION,
             sender,
             rules,
             leases,
+            fenced_for,
         }
     }
 
@@ -178,7 +191,11 @@ impl Leader {
         };
         Table::new(shared, self.buckets).renounce_all(tenant, seated.moment(now))?;
         SeatRecord::change(shared, record.incarnation, |record| {
-            record.incarnation = next
+            record.incarnation = next;
+            if let Some(seated) = &mut record.seated {
+                // This tenancy has no seat yet: its Join says so by naming no epoch.
+                seated.epoch = Epoch::default();
+            }
         })
     }
 
@@ -230,6 +247,10 @@ impl Leader {
             self.not_before = now.plus(PAUSE_AFTER_FAILURE);
             return Ok(());
         };
+        if welcome.seat_state == SeatState::Unknown {
+            self.next = Next::Rejoin;
+            return Ok(());
+        }
         let echo = crate::clock::OffsetEstimate::from_echo(in_flight.sent, now, welcome.stamps);
         let Some(offset) = echo else {
             self.not_before = now.plus(PAUSE_AFTER_FAILURE);

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::key::KeyHash;
+use crate::key::{KeyHash, Value};
 use crate::message::RuleSpec;
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::Shared;
@@ -64,7 +64,7 @@ pub struct Charge {
     /// Index of the rule.
     pub rule: usize,
     /// The values the rule counts by.
-    pub values: Vec<Vec<u8>>,
+    pub values: Vec<Value>,
     /// Tokens; 0 asks without spending.
     pub cost: Tokens,
 }

@@ -22,6 +22,7 @@ impl From<Join> for pb::JoinRequest {
             sender: Some(join.sender.into()),
             rules: join.rules.into_iter().map(Into::into).collect(),
             leases: join.leases.into_iter().map(Into::into).collect(),
+            fenced_for_epoch: join.fenced_for.map_or(0, Epoch::get),
         }
     }
 }
@@ -49,6 +50,7 @@ impl TryFrom<pb::JoinRequest> for Join {
                 .into_iter()
                 .map(TryInto::try_into)
                 .collect::<Checked<_>>()?,
+            fenced_for: (join.fenced_for_epoch != 0).then_some(Epoch::new(join.fenced_for_epoch)),
         })
     }
 }
@@ -64,6 +66,7 @@ impl From<Welcome> for pb::JoinResponse {
             limits: Vec::new(),
             tables: Vec::new(),
             live_seats: 0,
+            seat_state: pb::SeatState::from(welcome.seat_state).into(),
         }
     }
 }
@@ -84,6 +87,7 @@ impl TryFrom<pb::JoinResponse> for Welcome {
             time_to_live: Span::new(welcome.time_to_live_ns),
             stamps: required(welcome.stamps, "stamps")?.into(),
             hash_key: HashKey::new(hash_key),
+            seat_state: seat_state(welcome.seat_state)?,
         })
     }
 }

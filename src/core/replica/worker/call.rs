@@ -183,12 +183,7 @@ impl Worker {
 }
 
 fn describe(rule: &Rule, queue: &KeyQueue) -> Descriptor {
-    let shown = queue
-        .subject
-        .values
-        .iter()
-        .map(|value| masked(value))
-        .collect();
+    let shown = queue.subject.values.iter().map(masked).collect();
     Descriptor {
         rule: rule.spec.clone(),
         shown,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::RequestId;
 use super::call::CallId;
 use super::request::Pending;
-use crate::key::KeyHash;
+use crate::key::{KeyHash, Value};
 use crate::message::Ask;
 use crate::units::{LocalTime, Span};
 
@@ -24,7 +24,7 @@ pub(super) struct Subject {
     /// Index of the rule.
     pub(super) rule: usize,
     /// For the descriptor.
-    pub(super) values: Vec<Vec<u8>>,
+    pub(super) values: Vec<Value>,
 }
 
 /// An ask that is out. Its requests keep their places, because decisions come in their order.
