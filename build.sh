@@ -43,12 +43,6 @@ toolchain() {
     sed -n "s/^$1 *= *//p" rust-toolchain.toml | tr -d '[]",'
 }
 
-# The version that Cargo.lock holds of a package.
-locked_version() {
-    awk -v name="\"$1\"" '$1 == "name" { found = $3 == name }
-        $1 == "version" && found { gsub(/"/, "", $3); print $3; exit }' Cargo.lock
-}
-
 need_rust() {
     local channel sysroot triple components targets
     channel=$(toolchain channel)
@@ -72,17 +66,16 @@ need_rust() {
     done
 }
 
-# need_tool PACKAGE VERSION BINARY: one binary of a package from crates.io, below target/tools.
-# Unoptimised, because these run for seconds and an optimised build takes minutes more.
-need_tool() {
-    local package=$1 version=$2 binary=$3 folder="$target/tools/$1-$2"
-    tool="$folder/bin/$binary"
-    [[ -x $tool ]] && return
-    say "installing $package $version into $folder"
+# Sets cargo_deny. Unoptimised, because it runs for seconds and an optimised build takes minutes.
+need_cargo_deny() {
+    local folder="$target/tools/cargo-deny-$cargo_deny_version"
+    cargo_deny="$folder/bin/cargo-deny"
+    [[ -x $cargo_deny ]] && return
+    say "installing cargo-deny $cargo_deny_version into $folder"
     CARGO_TARGET_DIR="$target/tools/build" CARGO_PROFILE_DEV_DEBUG=false \
-        cargo install --quiet --locked --debug --root "$folder" \
-        --version "=$version" --bin "$binary" "$package" ||
-        fail "cannot install $package $version; 'cargo install' above says why"
+        cargo install --quiet --locked --debug --root "$folder" cargo-deny \
+        --version "=$cargo_deny_version" ||
+        fail "cannot install cargo-deny $cargo_deny_version; what cargo says above is the reason"
     rm -rf "$target/tools/build"
 }
 
@@ -161,9 +154,9 @@ test_all() {
     say "tests"
     cargo test --locked --workspace -- "$@"
     need_node
-    need_tool wasm-bindgen-cli "$(locked_version wasm-bindgen)" wasm-bindgen-test-runner
     say "core's tests as WebAssembly"
-    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER=$tool \
+    cargo build --locked --quiet -p headgate-wasm-runner
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER="$target/debug/wasm-runner" \
         cargo test --locked -p headgate-core --target wasm32-unknown-unknown
 }
 
@@ -178,9 +171,15 @@ check() {
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
     say "generated code"
     generate --check
-    need_tool cargo-deny "$cargo_deny_version" cargo-deny
-    say "licences, advisories and sources of the dependencies"
-    "$tool" --locked --workspace check
+    need_cargo_deny
+    say "licences, sources and duplicates of the dependencies"
+    "$cargo_deny" --locked --workspace --log-level error check licenses sources bans
+    say "advisories on the dependencies"
+    if "$cargo_deny" --log-level error fetch db; then
+        "$cargo_deny" --locked --workspace check --disable-fetch advisories
+    else
+        say "NOT CHECKED: the advisory database cannot be reached from here (see above)"
+    fi
 }
 
 generate() {
