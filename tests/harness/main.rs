@@ -1,0 +1,6 @@
+//! The harness itself, with real Envoys but without the plugin: what the scenarios rely on.
+
+mod envoys;
+mod fakes;
+mod loads;
+mod processes;
