@@ -2,5 +2,6 @@
 
 mod envoys;
 mod fakes;
+mod filters;
 mod loads;
 mod processes;
