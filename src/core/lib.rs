@@ -1,6 +1,11 @@
-//! Headgate's decisions: ledgers, windows, keys, cells and rules.
-//!
-//! Pure: time is a parameter, and nothing here knows of clocks, I/O or async, so that the plugin,
-//! the service and the simulator run the same code.
+//! Headgate's decisions. Everything here is pure: no clock, no input or output, no async; time and
+//! randomness are passed in. The plugin, the counter service and the simulator call this code, so a
+//! rule of the lease protocol exists once.
 
+pub mod clock;
+pub mod key;
+pub mod message;
 pub mod rule;
+pub mod units;
+pub mod window;
+pub mod wire;

@@ -57,7 +57,7 @@ pub struct Window {
 /// One rule as a replica was configured with it, or as it is in force.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Rule {
-    /// Whose rule it is.
+    /// The team or mesh part that owns it.
     #[prost(string, tag = "1")]
     pub domain: ::prost::alloc::string::String,
     /// Its name, unique in the domain.
@@ -174,12 +174,9 @@ pub struct Cost {
 /// Which rule a key belongs to, and what may be shown of its values.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Descriptor {
-    /// The rule's domain.
-    #[prost(string, tag = "1")]
-    pub domain: ::prost::alloc::string::String,
-    /// The rule's name.
-    #[prost(string, tag = "2")]
-    pub rule: ::prost::alloc::string::String,
+    /// The rule as the replica was configured with it.
+    #[prost(message, optional, tag = "1")]
+    pub rule: ::core::option::Option<Rule>,
     /// The values as they may be shown (secrets masked by the replica).
     #[prost(string, repeated, tag = "3")]
     pub shown: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
