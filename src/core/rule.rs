@@ -14,12 +14,15 @@ mod tests;
 
 use std::fmt;
 use std::num::NonZeroU64;
-use std::time::Duration;
+
+use crate::message::{Algorithm, RuleId, RuleSpec};
+use crate::units::{Span, Tokens};
+use crate::window::Period;
 
 pub use bounds::{
     DEFAULT_AUTHORITY, DEFAULT_DOMAIN, DEFAULT_TIMEOUT, MAX_AMOUNT, MAX_AUTHORITY_BYTES,
-    MAX_CLUSTER_BYTES, MAX_CONFIG_BYTES, MAX_DOMAIN_BYTES, MAX_HEADER_BYTES, MAX_KEY_HEADERS,
-    MAX_NAME_BYTES, MAX_RULES, MAX_TIMEOUT, MIN_TIMEOUT,
+    MAX_CLUSTER_BYTES, MAX_CONFIG_BYTES, MAX_HEADER_BYTES, MAX_KEY_HEADERS, MAX_NAME_BYTES,
+    MAX_RULES, MAX_TIMEOUT, MIN_TIMEOUT,
 };
 pub use error::{ConfigErrors, Issue, MAX_ISSUES};
 
@@ -58,6 +61,20 @@ impl Config {
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
+
+    /// The rules as the counter service is told them, in the same order.
+    pub fn specs(&self) -> impl Iterator<Item = RuleSpec> {
+        self.rules.iter().map(|rule| RuleSpec {
+            id: RuleId {
+                domain: self.domain.clone(),
+                name: rule.name.clone(),
+            },
+            algorithm: rule.limit.algorithm,
+            amount: Tokens::new(rule.limit.amount.get()),
+            period: rule.limit.period,
+            revision: rule.revision,
+        })
+    }
 }
 
 /// The counter service as Envoy reaches it.
@@ -65,7 +82,7 @@ impl Config {
 pub struct Counter {
     cluster: String,
     authority: String,
-    timeout: Duration,
+    timeout: Span,
 }
 
 impl Counter {
@@ -84,7 +101,7 @@ impl Counter {
     /// How long a request may wait for its decision, [`MIN_TIMEOUT`] to [`MAX_TIMEOUT`], whole
     /// milliseconds.
     #[must_use]
-    pub fn timeout(&self) -> Duration {
+    pub fn timeout(&self) -> Span {
         self.timeout
     }
 }
@@ -178,6 +195,7 @@ pub enum Policy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     amount: NonZeroU64,
+    per: Per,
     period: Period,
     algorithm: Algorithm,
 }
@@ -187,6 +205,12 @@ impl Limit {
     #[must_use]
     pub fn amount(&self) -> NonZeroU64 {
         self.amount
+    }
+
+    /// The unit it is written in.
+    #[must_use]
+    pub fn per(&self) -> Per {
+        self.per
     }
 
     /// Length of the window.
@@ -202,9 +226,9 @@ impl Limit {
     }
 }
 
-/// Length of a window.
+/// The unit of time that a limit is written in, which is the length of its windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Period {
+pub enum Per {
     /// One second.
     Second,
     /// 60 seconds.
@@ -215,14 +239,14 @@ pub enum Period {
     Day,
 }
 
-impl Period {
+impl Per {
     /// All of them, shortest first.
     pub const ALL: [Self; 4] = [Self::Second, Self::Minute, Self::Hour, Self::Day];
 
     /// Its length.
     #[must_use]
-    pub const fn duration(self) -> Duration {
-        Duration::from_secs(match self {
+    pub const fn length(self) -> Span {
+        Span::from_secs(match self {
             Self::Second => 1,
             Self::Minute => 60,
             Self::Hour => 3_600,
@@ -242,17 +266,8 @@ impl Period {
     }
 }
 
-impl fmt::Display for Period {
+impl fmt::Display for Per {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.name())
     }
-}
-
-/// How a limit counts. The algorithm and the period are part of a counter's identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Algorithm {
-    /// The amount per window, windows aligned to the Unix epoch.
-    #[default]
-    FixedWindow,
 }

@@ -9,6 +9,7 @@ use headgate_core::units::Span;
 
 use crate::host_api::{CallFailure, CallToken, Host, StreamId};
 use crate::metrics::Metrics;
+use crate::upstream::Upstream;
 
 /// What everything in one root shares.
 #[derive(Debug, Clone)]
@@ -19,6 +20,8 @@ pub struct Env {
     pub metrics: Rc<Metrics>,
     /// The rules.
     pub config: Rc<Config>,
+    /// Where the counter service is.
+    pub upstream: Rc<Upstream>,
 }
 
 /// A rule's place in the configuration.
@@ -33,14 +36,17 @@ impl RuleIndex {
     }
 }
 
+/// One value of a key: any bytes; none stands for a missing header, which is no value at all.
+pub type Value = Option<Rc<[u8]>>;
+
 /// A rule that applies to a request, and the values it counts by: one for each part of the rule's
 /// key, in order, none where the header is missing and the rule says that such requests share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
     /// The rule.
     pub rule: RuleIndex,
-    /// The values, any bytes.
-    pub values: Vec<Option<Rc<[u8]>>>,
+    /// The values.
+    pub values: Vec<Value>,
 }
 
 /// The answer to one request over all of its rules.

@@ -4,9 +4,9 @@
 //! waiting for longer than the configured timeout and two ticks, whatever the host, the decider or
 //! the service does.
 
-mod wake;
 #[cfg(test)]
 mod tests;
+mod wake;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,8 +14,8 @@ use std::rc::Rc;
 use headgate_core::rule::{Config, Missing, Policy, Rule};
 use headgate_core::units::{LocalTime, Span};
 
-use crate::decide::{Applied, Decider, Env, RuleIndex, Settled, Step, Verdict};
-use crate::host_api::{CallFailure, CallToken, HostError, QueueId, StreamId};
+use crate::decide::{Applied, Decider, Env, RuleIndex, Settled, Step, Value, Verdict};
+use crate::host_api::{CallFailure, CallToken, HostError, QueueId, Reply, StreamId};
 use crate::metrics::Count;
 use crate::reply;
 
@@ -59,7 +59,12 @@ impl<D: Decider> Filter<D> {
     /// A filter that decides with `decider`.
     #[must_use]
     pub fn new(env: Env, decider: D) -> Self {
-        Self { env, decider, wake: Wake::default(), waiting: BTreeMap::new() }
+        Self {
+            env,
+            decider,
+            wake: Wake::default(),
+            waiting: BTreeMap::new(),
+        }
     }
 
     /// The headers of a request have come. Call once for each request, from its headers callback.
@@ -115,12 +120,18 @@ impl<D: Decider> Filter<D> {
     /// The rules that apply to the current request, or the first whose header was unreadable.
     fn applied(&self) -> Result<Vec<Applied>, (RuleIndex, HostError)> {
         let config = &self.env.config;
-        let mut read = Headers { env: &self.env, known: Vec::new() };
+        let mut read = Headers {
+            env: &self.env,
+            known: Vec::new(),
+        };
         let mut applied = Vec::with_capacity(config.rules().len());
         for (index, rule) in config.rules().iter().enumerate() {
             let rule_index = RuleIndex(index);
             if let Some(values) = read.values(rule).map_err(|error| (rule_index, error))? {
-                applied.push(Applied { rule: rule_index, values });
+                applied.push(Applied {
+                    rule: rule_index,
+                    values,
+                });
             }
         }
         Ok(applied)
@@ -163,7 +174,9 @@ impl<D: Decider> Filter<D> {
     /// has gone, and gets nothing.
     fn settle(&mut self, settled: Vec<Settled>) {
         for (stream, verdict) in settled {
-            let Some(waiting) = self.waiting.remove(&stream) else { continue };
+            let Some(waiting) = self.waiting.remove(&stream) else {
+                continue;
+            };
             self.record_wait(waiting);
             match self.outcome(verdict) {
                 None => {
@@ -177,7 +190,7 @@ impl<D: Decider> Filter<D> {
     }
 
     /// Counts a verdict, and says what to reply; nothing lets the request pass.
-    fn outcome(&self, verdict: Verdict) -> Option<crate::host_api::Reply> {
+    fn outcome(&self, verdict: Verdict) -> Option<Reply> {
         let config: &Config = &self.env.config;
         match verdict {
             Verdict::Admit => {
@@ -186,7 +199,9 @@ impl<D: Decider> Filter<D> {
             }
             Verdict::Refuse { rule, retry_after } => {
                 self.env.metrics.count(Count::Refused);
-                let reply = rule.of(config).map(|rule| reply::refused(rule, retry_after));
+                let reply = rule
+                    .of(config)
+                    .map(|rule| reply::refused(rule, retry_after));
                 Some(reply.unwrap_or_else(reply::unconfigured))
             }
             Verdict::Undecided { rule } => {
@@ -200,7 +215,7 @@ impl<D: Decider> Filter<D> {
         }
     }
 
-    fn reply(&self, stream: StreamId, reply: &crate::host_api::Reply) {
+    fn reply(&self, stream: StreamId, reply: &Reply) {
         if let Err(error) = self.env.host.reply(stream, reply) {
             self.env.metrics.failed(Count::ErrorsRequest, &error);
         }
@@ -208,16 +223,20 @@ impl<D: Decider> Filter<D> {
 
     fn record_wait(&self, waiting: Waiting) {
         if let Ok(now) = self.env.host.now() {
-            self.env.metrics.waited(now.since(waiting.since).get() / 1_000);
+            self.env
+                .metrics
+                .waited(now.since(waiting.since).get() / 1_000);
         }
     }
 
     /// The last resort against a wait without end: the decider ends waits at their deadline, this
     /// ends those it has lost.
     fn end_long_waits(&mut self) {
-        let Ok(now) = self.env.host.now() else { return };
-        let timeout = u64::try_from(self.env.config.counter().timeout().as_nanos());
-        let longest = Span::new(timeout.unwrap_or(u64::MAX)).plus(Span::from_millis(TICK_MS.into()));
+        // Without a clock nobody can say that one may wait on.
+        let now = self.env.host.now().unwrap_or(LocalTime::MAX);
+        let timeout = self.env.config.counter().timeout();
+        let tick = Span::from_millis(TICK_MS.into());
+        let longest = Span::new(timeout.get().saturating_add(tick.get()));
         let over: Vec<Settled> = (self.waiting.iter())
             .filter(|(_, waiting)| now.since(waiting.since) >= longest)
             .map(|(stream, waiting)| (*stream, Verdict::Undecided { rule: waiting.rule }))
@@ -232,12 +251,12 @@ impl<D: Decider> Filter<D> {
 /// The headers of one request, each read once: a read costs about 0.8 microseconds.
 struct Headers<'a> {
     env: &'a Env,
-    known: Vec<(&'a str, Option<Rc<[u8]>>)>,
+    known: Vec<(&'a str, Value)>,
 }
 
 impl<'a> Headers<'a> {
     /// The values of the rule's key; none if the rule does not apply.
-    fn values(&mut self, rule: &'a Rule) -> Result<Option<Vec<Option<Rc<[u8]>>>>, HostError> {
+    fn values(&mut self, rule: &'a Rule) -> Result<Option<Vec<Value>>, HostError> {
         let mut values = Vec::with_capacity(rule.key().len());
         for part in rule.key() {
             let value = self.get(part.header())?;
@@ -249,11 +268,11 @@ impl<'a> Headers<'a> {
         Ok(Some(values))
     }
 
-    fn get(&mut self, name: &'a str) -> Result<Option<Rc<[u8]>>, HostError> {
+    fn get(&mut self, name: &'a str) -> Result<Value, HostError> {
         if let Some((_, value)) = self.known.iter().find(|(known, _)| *known == name) {
             return Ok(value.clone());
         }
-        let value: Option<Rc<[u8]>> = self.env.host.request_header(name)?.map(Rc::from);
+        let value: Value = self.env.host.request_header(name)?.map(Rc::from);
         self.known.push((name, value.clone()));
         Ok(value)
     }

@@ -22,10 +22,21 @@ struct Body<'a> {
 #[must_use]
 pub fn refused(rule: &Rule, retry_after: Span) -> Reply {
     let limit = rule.limit();
-    let message =
-        format!("rate limit exceeded: {} per {}", limit.amount(), limit.period().name());
-    let mut reply = reply(429, GRPC_EXHAUSTED, "headgate_refused", &message, rule.name());
-    reply.headers.push(("retry-after", whole_seconds(retry_after).to_string()));
+    let message = format!(
+        "rate limit exceeded: {} per {}",
+        limit.amount(),
+        limit.per()
+    );
+    let mut reply = reply(
+        429,
+        GRPC_EXHAUSTED,
+        "headgate_refused",
+        &message,
+        rule.name(),
+    );
+    reply
+        .headers
+        .push(("retry-after", whole_seconds(retry_after).to_string()));
     reply
 }
 
@@ -33,23 +44,43 @@ pub fn refused(rule: &Rule, retry_after: Span) -> Reply {
 #[must_use]
 pub fn undecided(rule: &Rule) -> Reply {
     let message = "the rate limit could not be decided in time";
-    reply(503, GRPC_UNAVAILABLE, "headgate_undecided", message, rule.name())
+    reply(
+        503,
+        GRPC_UNAVAILABLE,
+        "headgate_undecided",
+        message,
+        rule.name(),
+    )
 }
 
 /// 503: the filter has no configuration. Envoy sends no request to such a filter; if it did,
 /// passing it on would lift every limit.
 #[must_use]
 pub fn unconfigured() -> Reply {
-    reply(503, GRPC_UNAVAILABLE, "headgate_unconfigured", "the filter is not configured", "")
+    reply(
+        503,
+        GRPC_UNAVAILABLE,
+        "headgate_unconfigured",
+        "the filter is not configured",
+        "",
+    )
 }
 
 fn reply(status: u16, grpc_status: u8, why: &str, message: &str, rule: &str) -> Reply {
-    let body = Body { code: status, msg: message, rule };
+    let body = Body {
+        code: status,
+        msg: message,
+        rule,
+    };
     Reply {
         status,
         grpc_status,
         // A rule's name has no character that would need escaping here: see `rule::check`.
-        details: if rule.is_empty() { why.to_owned() } else { format!("{why}{{{rule}}}") },
+        details: if rule.is_empty() {
+            why.to_owned()
+        } else {
+            format!("{why}{{{rule}}}")
+        },
         headers: vec![("content-type", "application/json".to_owned())],
         // Three plain fields always serialize; an empty body would still be a valid reply.
         body: serde_json::to_string(&body).unwrap_or_default(),
@@ -60,6 +91,26 @@ fn reply(status: u16, grpc_status: u8, why: &str, message: &str, rule: &str) -> 
 /// just before the window ends, and never 0, which would invite it at once.
 fn whole_seconds(span: Span) -> u64 {
     span.get().div_ceil(Span::from_secs(1).get()).max(1)
+}
+
+/// Headers as the host takes them: the number of pairs, all lengths, then all names and values,
+/// each with a zero byte after it.
+#[must_use]
+pub fn header_pairs(headers: &[(&str, String)]) -> Vec<u8> {
+    let length = |text: &str| u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes();
+    let count = u32::try_from(headers.len()).unwrap_or(u32::MAX);
+    let mut pairs = count.to_le_bytes().to_vec();
+    for (name, value) in headers {
+        pairs.extend(length(name));
+        pairs.extend(length(value));
+    }
+    for (name, value) in headers {
+        for text in [*name, value.as_str()] {
+            pairs.extend(text.bytes());
+            pairs.push(0);
+        }
+    }
+    pairs
 }
 
 #[cfg(test)]
@@ -82,7 +133,10 @@ mod tests {
         assert_eq!(reply.details, "headgate_refused{per-key}");
         let body = r#"{"code":429,"msg":"rate limit exceeded: 10 per minute","rule":"per-key"}"#;
         assert_eq!(reply.body, body);
-        let headers = [("content-type", "application/json".into()), ("retry-after", "2".into())];
+        let headers = [
+            ("content-type", "application/json".into()),
+            ("retry-after", "2".into()),
+        ];
         assert_eq!(reply.headers, headers);
     }
 
@@ -96,10 +150,29 @@ mod tests {
 
     #[test]
     fn seconds_to_wait_are_rounded_up_and_never_zero() {
-        let cases = [(0, 1), (1, 1), (999, 1), (1_000, 1), (1_001, 2), (60_000, 60)];
+        let cases = [
+            (0, 1),
+            (1, 1),
+            (999, 1),
+            (1_000, 1),
+            (1_001, 2),
+            (60_000, 60),
+        ];
         for (millis, seconds) in cases {
-            assert_eq!(whole_seconds(Span::from_millis(millis)), seconds, "{millis} ms");
+            assert_eq!(
+                whole_seconds(Span::from_millis(millis)),
+                seconds,
+                "{millis} ms"
+            );
         }
         assert_eq!(whole_seconds(Span::new(u64::MAX)), 18_446_744_074);
+    }
+
+    #[test]
+    fn headers_are_written_as_the_host_reads_them() {
+        assert_eq!(header_pairs(&[]), [0, 0, 0, 0]);
+        let pairs = header_pairs(&[("a", "bc".into()), ("d", String::new())]);
+        let expected = b"\x02\0\0\0\x01\0\0\0\x02\0\0\0\x01\0\0\0\0\0\0\0a\0bc\0d\0\0";
+        assert_eq!(pairs, expected);
     }
 }

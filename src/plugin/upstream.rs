@@ -62,7 +62,9 @@ mod tests {
     fn decoded(cluster: &str, authority: &str) -> Option<(String, String)> {
         let upstream = Upstream::new(cluster, authority)?;
         let service = GrpcService::decode(upstream.as_str().as_bytes()).expect("protobuf");
-        service.envoy_grpc.map(|grpc| (grpc.cluster_name, grpc.authority))
+        service
+            .envoy_grpc
+            .map(|grpc| (grpc.cluster_name, grpc.authority))
     }
 
     #[test]

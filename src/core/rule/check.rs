@@ -1,19 +1,20 @@
 //! From the written shape to a [`Config`] that holds all bounds.
 
 use std::num::NonZeroU64;
-use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use super::bounds::{
     DEFAULT_AUTHORITY, DEFAULT_DOMAIN, DEFAULT_TIMEOUT, MAX_AMOUNT, MAX_AUTHORITY_BYTES,
-    MAX_CLUSTER_BYTES, MAX_CONFIG_BYTES, MAX_DOMAIN_BYTES, MAX_HEADER_BYTES, MAX_KEY_HEADERS,
-    MAX_NAME_BYTES, MAX_RULES, MAX_TIMEOUT, MIN_TIMEOUT,
+    MAX_CLUSTER_BYTES, MAX_CONFIG_BYTES, MAX_HEADER_BYTES, MAX_KEY_HEADERS, MAX_NAME_BYTES,
+    MAX_RULES, MAX_TIMEOUT, MIN_TIMEOUT,
 };
 use super::error::{ConfigErrors, Issue, Issues};
 use super::raw::{RawConfig, RawCounter, RawKeyPart, RawLimit, RawNumber, RawRule};
 use super::shape::shape;
-use super::{Config, Counter, KeyPart, Limit, Period, Rule};
+use super::{Config, Counter, KeyPart, Limit, Per, Rule};
+use crate::units::Span;
+use crate::window::Period;
 
 /// See [`Config::parse`].
 pub(super) fn parse(json: &[u8]) -> Result<Config, ConfigErrors> {
@@ -87,20 +88,20 @@ fn as_text(json: &[u8]) -> Result<&str, Issue> {
 
 fn domain(raw: Option<String>, issues: &mut Issues) -> Option<String> {
     let domain = raw.unwrap_or_else(|| DEFAULT_DOMAIN.to_owned());
-    name("domain".into(), domain, MAX_DOMAIN_BYTES, issues)
+    name("domain".into(), domain, issues)
 }
 
 /// A rule's name or a domain. The characters are those that need no escaping wherever a name is
 /// shown: JSON, response details, log lines, metrics' labels.
-fn name(path: String, name: String, longest: usize, issues: &mut Issues) -> Option<String> {
-    let fits = (1..=longest).contains(&name.len());
+fn name(path: String, name: String, issues: &mut Issues) -> Option<String> {
+    let fits = (1..=MAX_NAME_BYTES).contains(&name.len());
     let plain = name
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte));
     if fits && plain {
         return Some(name);
     }
-    let wanted = format!("write 1 to {longest} ASCII letters, digits and . _ - /");
+    let wanted = format!("write 1 to {MAX_NAME_BYTES} ASCII letters, digits and . _ - /");
     note(Issue::new(path, Some(&quoted(&name)), wanted), issues)
 }
 
@@ -152,13 +153,10 @@ fn authority_of(text: String, issues: &mut Issues) -> Option<String> {
     )
 }
 
-fn timeout(text: &str, issues: &mut Issues) -> Option<Duration> {
+fn timeout(text: &str, issues: &mut Issues) -> Option<Span> {
     let parsed = match text.strip_suffix("ms") {
-        Some(number) => digits(number).map(Duration::from_millis),
-        None => text
-            .strip_suffix('s')
-            .and_then(digits)
-            .map(Duration::from_secs),
+        Some(number) => digits(number).map(Span::from_millis),
+        None => text.strip_suffix('s').and_then(digits).map(Span::from_secs),
     };
     match parsed {
         Some(timeout) if (MIN_TIMEOUT..=MAX_TIMEOUT).contains(&timeout) => Some(timeout),
@@ -166,7 +164,7 @@ fn timeout(text: &str, issues: &mut Issues) -> Option<Duration> {
             let wanted = format!(
                 "write a duration from \"{}ms\" to \"{}s\", such as \"100ms\" or \"2s\"",
                 MIN_TIMEOUT.as_millis(),
-                MAX_TIMEOUT.as_secs()
+                MAX_TIMEOUT.as_millis() / 1_000
             );
             note(
                 Issue::new("counter.timeout".into(), Some(&quoted(text)), wanted),
@@ -185,7 +183,7 @@ fn digits(text: &str) -> Option<u64> {
 }
 
 fn rule(path: &str, raw: RawRule<'_>, issues: &mut Issues) -> Option<Rule> {
-    let name = name(format!("{path}.name"), raw.name, MAX_NAME_BYTES, issues);
+    let name = name(format!("{path}.name"), raw.name, issues);
     let key = key(&format!("{path}.key"), &raw.key, issues);
     let limit_path = format!("{path}.limit");
     let limit = match shape::<RawLimit>(&limit_path, raw.limit.get()) {
@@ -259,9 +257,10 @@ fn is_header_name(name: &str) -> bool {
 
 fn limit(path: &str, raw: RawLimit, issues: &mut Issues) -> Option<Limit> {
     let amount = amount(format!("{path}.amount"), raw.amount, issues);
-    let period = Period::ALL
+    let per = Per::ALL
         .into_iter()
-        .find(|period| raw.per.eq_ignore_ascii_case(period.name()));
+        .find(|per| raw.per.eq_ignore_ascii_case(per.name()));
+    let period = per.and_then(|per| Period::new(per.length()));
     if period.is_none() {
         let wanted = "write \"second\", \"minute\", \"hour\" or \"day\"";
         issues.push(Issue::new(
@@ -270,11 +269,12 @@ fn limit(path: &str, raw: RawLimit, issues: &mut Issues) -> Option<Limit> {
             wanted,
         ));
     }
-    let (amount, period) = amount.zip(period)?;
+    let ((amount, per), period) = amount.zip(per).zip(period)?;
     Some(Limit {
         amount,
+        per,
         period,
-        algorithm: raw.algorithm,
+        algorithm: raw.algorithm.into(),
     })
 }
 

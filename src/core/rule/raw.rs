@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Algorithm, Missing, Policy};
+use super::{Missing, Policy};
+use crate::message::Algorithm;
 
 /// The whole.
 #[derive(Debug, Deserialize)]
@@ -67,7 +68,23 @@ pub(super) struct RawLimit {
     pub(super) amount: RawNumber,
     pub(super) per: String,
     #[serde(default)]
-    pub(super) algorithm: Algorithm,
+    pub(super) algorithm: RawAlgorithm,
+}
+
+/// `rules[].limit.algorithm`.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RawAlgorithm {
+    #[default]
+    FixedWindow,
+}
+
+impl From<RawAlgorithm> for Algorithm {
+    fn from(raw: RawAlgorithm) -> Self {
+        match raw {
+            RawAlgorithm::FixedWindow => Self::FixedWindow,
+        }
+    }
 }
 
 /// A whole number as it may arrive: Istio turns every number into a double on its way here, so an

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use super::*;
 
 mod mistakes;
@@ -59,7 +57,7 @@ fn reads_every_field() {
         "outbound|8081||headgate.hg.svc.cluster.local"
     );
     assert_eq!(config.counter().authority(), "headgate");
-    assert_eq!(config.counter().timeout(), Duration::from_millis(250));
+    assert_eq!(config.counter().timeout(), Span::from_millis(250));
     let [first, second] = config.rules() else {
         panic!("two rules")
     };
@@ -74,7 +72,7 @@ fn reads_every_field() {
         [("x-api-key", Missing::Share), (":path", Missing::Skip)]
     );
     assert_eq!(first.limit().amount().get(), 100);
-    assert_eq!(first.limit().period(), Period::Minute);
+    assert_eq!(first.limit().per(), Per::Minute);
     assert_eq!(first.limit().algorithm(), Algorithm::FixedWindow);
     assert_eq!(
         (first.when_undecided(), first.revision()),
@@ -82,10 +80,7 @@ fn reads_every_field() {
     );
     assert_eq!(second.key(), []);
     assert_eq!(second.limit().amount().get(), 10_000);
-    assert_eq!(
-        second.limit().period().duration(),
-        Duration::from_secs(86_400)
-    );
+    assert_eq!(second.limit().period().length(), Span::from_secs(86_400));
     assert_eq!(
         (second.when_undecided(), second.revision()),
         (Policy::Allow, 0)

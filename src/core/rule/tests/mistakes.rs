@@ -198,19 +198,19 @@ fn of_a_rule() {
             named(&long, deny),
             "rules[0].name",
             Some("\"nnnn"),
-            "write 1 to 64 ASCII letters",
+            "write 1 to 128 ASCII letters",
         ),
         (
             named("", deny),
             "rules[0].name",
             Some("\"\""),
-            "write 1 to 64 ASCII letters",
+            "write 1 to 128 ASCII letters",
         ),
         (
             named("a b", deny),
             "rules[0].name",
             Some("\"a b\""),
-            "write 1 to 64 ASCII letters",
+            "write 1 to 128 ASCII letters",
         ),
     ]);
 }
