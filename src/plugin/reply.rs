@@ -119,16 +119,16 @@ mod tests {
 
     use super::*;
 
-    fn config() -> Config {
+    fn rule() -> Rule {
         let text = r#"{"counter": {"cluster": "c"}, "rules": [{"name": "per-key",
             "limit": {"amount": 10, "per": "minute"}, "when_undecided": "deny"}]}"#;
-        Config::parse(text.as_bytes()).expect("usable")
+        let config = Config::parse(text.as_bytes()).expect("usable");
+        config.rules().first().cloned().expect("one rule")
     }
 
     #[test]
     fn a_refusal_names_the_rule_and_the_time_to_wait() {
-        let config = config();
-        let reply = refused(&config.rules()[0], Span::from_millis(1_001));
+        let reply = refused(&rule(), Span::from_millis(1_001));
         assert_eq!((reply.status, reply.grpc_status), (429, 8));
         assert_eq!(reply.details, "headgate_refused{per-key}");
         let body = r#"{"code":429,"msg":"rate limit exceeded: 10 per minute","rule":"per-key"}"#;
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn undecided_is_never_called_over_the_limit() {
-        let reply = undecided(&config().rules()[0]);
+        let reply = undecided(&rule());
         assert_eq!((reply.status, reply.grpc_status), (503, 14));
         assert_eq!(reply.details, "headgate_undecided{per-key}");
         assert!(!reply.body.contains("exceeded"), "{}", reply.body);
