@@ -124,5 +124,21 @@ fn write_part(hasher: &mut SipHasher24, part: &[u8]) {
     hasher.write(part);
 }
 
+/// What may be shown of a value: keys are secrets. The first characters of a long one let a person
+/// recognise it; eight more unknown bytes at least keep it from being guessed.
+#[must_use]
+pub fn masked(value: &[u8]) -> String {
+    const SHOWN: usize = 4;
+    const HIDDEN_MIN: usize = 8;
+    let Some((shown, hidden)) = value.split_at_checked(SHOWN) else {
+        return "***".to_owned();
+    };
+    let printable = shown.iter().all(u8::is_ascii_graphic);
+    if hidden.len() < HIDDEN_MIN || !printable {
+        return "***".to_owned();
+    }
+    format!("{}***", String::from_utf8_lossy(shown))
+}
+
 #[cfg(test)]
 mod tests;
