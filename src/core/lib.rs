@@ -7,6 +7,7 @@ pub mod key;
 pub mod message;
 pub mod owner;
 pub mod replica;
+pub mod rule;
 pub mod units;
 pub mod window;
 pub mod wire;
