@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::hash::Hasher as _;
+use std::rc::Rc;
 
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 
@@ -86,6 +87,10 @@ impl fmt::Display for KeyHash {
     }
 }
 
+/// One value that a rule counts by; `None` where the request has none and the rule lets such
+/// requests share a key.
+pub type Value = Option<Rc<[u8]>>;
+
 /// What a key is made of: the rule's identity, how it counts, and the request's values.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyParts<'a> {
@@ -98,7 +103,7 @@ pub struct KeyParts<'a> {
     /// The period: another period is another counter.
     pub period: Span,
     /// The values, in the order of the rule's key.
-    pub values: &'a [Vec<u8>],
+    pub values: &'a [Value],
 }
 
 impl KeyParts<'_> {
@@ -111,7 +116,9 @@ impl KeyParts<'_> {
         hasher.write(&self.algorithm.to_le_bytes());
         hasher.write(&self.period.get().to_le_bytes());
         for value in self.values {
-            write_part(&mut hasher, value);
+            // A value that is missing is not an empty one.
+            hasher.write_u8(u8::from(value.is_some()));
+            write_part(&mut hasher, value.as_deref().unwrap_or_default());
         }
         KeyHash(hasher.finish128().as_u128())
     }
@@ -122,6 +129,25 @@ fn write_part(hasher: &mut SipHasher24, part: &[u8]) {
     let length = u64::try_from(part.len()).unwrap_or(u64::MAX);
     hasher.write(&length.to_le_bytes());
     hasher.write(part);
+}
+
+/// What may be shown of a value: keys are secrets. The first characters of a long one let a person
+/// recognise it; eight more unknown bytes at least keep it from being guessed.
+#[must_use]
+pub fn masked(value: &Value) -> String {
+    const SHOWN: usize = 4;
+    const HIDDEN_MIN: usize = 8;
+    let Some(value) = value else {
+        return "(missing)".to_owned();
+    };
+    let Some((shown, hidden)) = value.split_at_checked(SHOWN) else {
+        return "***".to_owned();
+    };
+    let printable = shown.iter().all(u8::is_ascii_graphic);
+    if hidden.len() < HIDDEN_MIN || !printable {
+        return "***".to_owned();
+    }
+    format!("{}***", String::from_utf8_lossy(shown))
 }
 
 #[cfg(test)]

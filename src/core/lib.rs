@@ -5,6 +5,10 @@
 pub mod clock;
 pub mod key;
 pub mod message;
+pub mod owner;
+pub mod replica;
+pub mod rule;
 pub mod units;
 pub mod window;
 pub mod wire;
+pub mod words;

@@ -7,6 +7,7 @@ use crate::units::{
 };
 use crate::window::{Period, Window};
 
+pub mod call;
 pub mod wire;
 
 /// Version of the protocol; a service understands its own and the one before.
@@ -41,6 +42,16 @@ pub struct RuleId {
 pub enum Algorithm {
     /// An amount per period, aligned to the Unix epoch.
     FixedWindow,
+}
+
+impl Algorithm {
+    /// Its number, part of a key's identity; the same as on the wire.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::FixedWindow => 1,
+        }
+    }
 }
 
 /// A limit as a replica was configured with it, or as it is in force.

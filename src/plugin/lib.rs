@@ -1,1 +1,19 @@
-//! x
+//! Headgate's proxy-wasm filter: holds every request of an Envoy against the rules, and decides it
+//! from the leases in Envoy's shared data.
+//!
+//! `host.rs` alone names the host's API, and exists only as wasm; everything else sees Envoy
+//! through [`host_api::Host`] and is tested natively.
+
+pub mod decide;
+pub mod filter;
+pub mod host_api;
+pub mod metrics;
+pub mod reply;
+pub mod root;
+pub mod upstream;
+pub mod worker;
+
+#[cfg(test)]
+mod fake;
+#[cfg(target_arch = "wasm32")]
+mod host;

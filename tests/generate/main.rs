@@ -1,4 +1,4 @@
-//! Writes the Rust code of `proto/` into the repository, or checks that what is there is up to date.
+//! Writes the Rust code of `proto/` into the repository, or checks that it is up to date.
 //!
 //! It is a package of its own and depends on none of the crates it writes for, so that it builds
 //! when they do not, which is the case exactly when the wire format has just changed.

@@ -35,7 +35,10 @@ pub(crate) fn format(root: &Path, source: &str) -> Result<String, String> {
         .map_err(failed)?;
     let output = rustfmt.wait_with_output().map_err(failed)?;
     if !output.status.success() {
-        return Err(format!("rustfmt refused the generated code ({})", output.status));
+        return Err(format!(
+            "rustfmt refused the generated code ({})",
+            output.status
+        ));
     }
     String::from_utf8(output.stdout).map_err(|error| format!("rustfmt's output: {error}"))
 }
@@ -90,7 +93,12 @@ mod tests {
     #[test]
     fn a_missing_or_changed_file_is_named_and_a_written_one_passes() {
         let root = scratch("generate");
-        let file = || vec![File { path: "a/b.rs", content: b"x".to_vec() }];
+        let file = || {
+            vec![File {
+                path: "a/b.rs",
+                content: b"x".to_vec(),
+            }]
+        };
         let sentence = check_all(&root, &file()).expect_err("nothing is there yet");
         assert!(sentence.contains("a/b.rs"), "{sentence}");
         write_all(&root, &file()).expect("written");
@@ -104,7 +112,10 @@ mod tests {
     #[test]
     fn output_is_formatted_and_nonsense_refused() {
         let root = super::super::root();
-        assert_eq!(format(&root, "fn  a( ){}").expect("formatted"), "fn a() {}\n");
+        assert_eq!(
+            format(&root, "fn  a( ){}").expect("formatted"),
+            "fn a() {}\n"
+        );
         assert!(format(&root, "fn fn").is_err());
     }
 }

@@ -24,8 +24,13 @@ pub(crate) struct Definitions {
 pub(crate) fn compile(folder: &Path) -> Result<Definitions, String> {
     let failed = |error: protox::Error| format!("{}: {error}", folder.join(FILE).display());
     let mut compiler = protox::Compiler::new([folder]).map_err(failed)?;
-    compiler.include_imports(true).open_file(folder.join(FILE)).map_err(failed)?;
-    let descriptors = compiler.include_source_info(false).encode_file_descriptor_set();
+    compiler
+        .include_imports(true)
+        .open_file(folder.join(FILE))
+        .map_err(failed)?;
+    let descriptors = compiler
+        .include_source_info(false)
+        .encode_file_descriptor_set();
     let set = compiler.include_source_info(true).file_descriptor_set();
     Ok(Definitions { set, descriptors })
 }
@@ -50,9 +55,16 @@ fn module(config: &mut Config, definitions: &Definitions) -> Result<String, Stri
         .set
         .file
         .iter()
-        .map(|file| (Module::from_protobuf_package_name(file.package()), file.clone()))
+        .map(|file| {
+            (
+                Module::from_protobuf_package_name(file.package()),
+                file.clone(),
+            )
+        })
         .collect();
-    let mut modules = config.generate(requests).map_err(|error| format!("{FILE}: {error}"))?;
+    let mut modules = config
+        .generate(requests)
+        .map_err(|error| format!("{FILE}: {error}"))?;
     let source = modules
         .remove(&package)
         .ok_or_else(|| format!("{FILE} defines nothing in package {PACKAGE}"))?;

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 fn hash(secret: u8, domain: &str, rule: &str, secs: u64, values: &[&str]) -> KeyHash {
-    let values: Vec<Vec<u8>> = values
-        .iter()
-        .map(|value| value.as_bytes().to_vec())
-        .collect();
+    let values: Vec<Value> = values.iter().map(|value| value_of(value)).collect();
     KeyParts {
         domain,
         rule,
@@ -19,6 +16,11 @@ fn hash(secret: u8, domain: &str, rule: &str, secs: u64, values: &[&str]) -> Key
     .hash(HashKey::new([secret; 16]))
 }
 
+/// "-" stands for a missing value.
+fn value_of(text: &str) -> Value {
+    (text != "-").then(|| Rc::from(text.as_bytes()))
+}
+
 #[test]
 fn every_part_counts() {
     let all = [
@@ -27,6 +29,7 @@ fn every_part_counts() {
         hash(1, "shop", "per-key", 60, &["abc"]),
         hash(1, "shop", "per-key", 60, &[]),
         hash(1, "shop", "per-key", 60, &[""]),
+        hash(1, "shop", "per-key", 60, &["-"]),
         hash(1, "shop", "per-key", 1, &["ab", "c"]),
         hash(1, "shopper", "-key", 60, &["ab", "c"]),
         hash(2, "shop", "per-key", 60, &["ab", "c"]),
@@ -46,4 +49,17 @@ fn bytes_go_round_and_a_wrong_length_does_not() {
 #[test]
 fn the_secret_is_not_printed() {
     assert!(!format!("{:?}", HashKey::new([0x5a; 16])).contains("5a"));
+}
+
+#[test]
+fn only_the_start_of_a_long_value_is_shown() {
+    for (value, shown) in [
+        ("sk_live_0123456789", "sk_l***"),
+        ("short", "***"),
+        ("", "***"),
+        ("\u{1}\u{2}\u{3}\u{4}0123456789", "***"),
+        ("-", "(missing)"),
+    ] {
+        assert_eq!(masked(&value_of(value)), shown, "{value:?}");
+    }
 }

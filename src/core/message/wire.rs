@@ -13,7 +13,10 @@ use crate::units::{Epoch, Generation, Incarnation, ReplicaId, Seat, ServiceTime,
 use crate::window::{Period, Window};
 use crate::wire as pb;
 
+mod call;
 mod exchange;
+
+pub use call::{LEASES_PER_JOIN_MAX, RULES_PER_REPLICA_MAX};
 
 /// A message from outside that cannot be. The sender is wrong, and repeating it changes nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]

@@ -110,9 +110,13 @@ pub struct JoinRequest {
     /// All rules of the replica.
     #[prost(message, repeated, tag = "3")]
     pub rules: ::prost::alloc::vec::Vec<Rule>,
-    /// All leases it still holds, fenced (generation raised) before this was sent.
+    /// All leases it still holds, if it registers with a new leader.
     #[prost(message, repeated, tag = "4")]
     pub leases: ::prost::alloc::vec::Vec<Lease>,
+    /// The leader for which all leases were fenced (generation raised) before this was sent; 0 if the
+    /// replica only states its rules, or has no lease yet.
+    #[prost(uint64, tag = "5")]
+    pub fenced_for_epoch: u64,
 }
 /// Welcome.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -141,6 +145,9 @@ pub struct JoinResponse {
     /// Seats alive now; sizes a first estimate only.
     #[prost(uint32, tag = "8")]
     pub live_seats: u32,
+    /// Unknown: the tenancy that joins has ended, and the next incarnation is to join.
+    #[prost(enumeration = "SeatState", tag = "9")]
+    pub seat_state: i32,
 }
 /// Shares that seats hold without asking.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -1,0 +1,477 @@
+//! One key at its owner: the ledger of the running window, the asks that wait, and the last answer
+//! to every asker, so that a repeated ask is charged once.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::key::KeyHash;
+use crate::message::{
+    Answer, AnswerKind, Ask, AskId, DEADLINE_MAX, Decision, Lease, Proof, Recall, Resolution,
+    Return, RuleId, RuleSpec,
+};
+use crate::owner::effect::{KeyEffect, ReplyTo};
+use crate::owner::ledger::Ledger;
+use crate::owner::size;
+use crate::units::{Asker, Sequence, ServiceTime, Span, Tenancy, Tokens};
+use crate::window::{Period, Window};
+
+mod drain;
+mod recall;
+
+use recall::Round;
+
+/// How much longer than its window a proof may be kept: it is matched with the window wherever it
+/// is used, so this only has to cover a poll that was sent before the window began.
+const PROOF_SLACK: Span = Span::from_secs(2);
+
+/// What a key needs to know besides its own state.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings {
+    /// Service time.
+    pub now: ServiceTime,
+    /// Replicas alive, at least one.
+    pub replicas: u64,
+    /// A recall without a return for so long has failed.
+    pub recall_timeout: Span,
+    /// The limit in force for windows that begin now.
+    pub limit: Tokens,
+}
+
+/// The last answer to one asker.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LastAnswer {
+    /// The ask's number.
+    pub sequence: Sequence,
+    /// The window it was decided in.
+    pub window: Window,
+    /// What was decided.
+    pub decisions: Vec<Decision>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Waiting {
+    /// The replica, if it is registered: only then its lease counts.
+    from: Option<Tenancy>,
+    ask: Ask,
+    reply: ReplyTo,
+    /// Decided so far.
+    decisions: Vec<Decision>,
+    /// Taken at the moment of the last refusal.
+    total: Option<Tokens>,
+}
+
+/// One key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyState {
+    key: KeyHash,
+    rule: RuleId,
+    period: Period,
+    ledger: Ledger,
+    askers: BTreeMap<Asker, LastAnswer>,
+    waiting: VecDeque<Waiting>,
+    round: Round,
+    exhausted_told: bool,
+    /// Something that has to be stored has changed.
+    changed: bool,
+}
+
+impl KeyState {
+    /// A key heard of for the first time.
+    #[must_use]
+    pub fn new(key: KeyHash, rule: &RuleSpec, around: &Surroundings) -> Self {
+        let window = rule.period.window_at(around.now);
+        let ledger = Ledger::new(window, around.limit);
+        Self::restored(key, rule.id.clone(), rule.period, ledger, BTreeMap::new())
+    }
+
+    /// A key as it was stored.
+    #[must_use]
+    pub const fn restored(
+        key: KeyHash,
+        rule: RuleId,
+        period: Period,
+        ledger: Ledger,
+        askers: BTreeMap<Asker, LastAnswer>,
+    ) -> Self {
+        Self {
+            key,
+            rule,
+            period,
+            ledger,
+            askers,
+            waiting: VecDeque::new(),
+            round: Round::None,
+            exhausted_told: false,
+            changed: false,
+        }
+    }
+
+    /// Which rule it belongs to.
+    #[must_use]
+    pub const fn rule(&self) -> &RuleId {
+        &self.rule
+    }
+
+    /// Length of its windows.
+    #[must_use]
+    pub const fn period(&self) -> Period {
+        self.period
+    }
+
+    /// The amounts of the running window.
+    #[must_use]
+    pub const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The last answers.
+    #[must_use]
+    pub const fn askers(&self) -> &BTreeMap<Asker, LastAnswer> {
+        &self.askers
+    }
+
+    /// How many asks wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether something that has to be stored has changed since the last call.
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether nothing of it matters any more: its window is over, and so is the time in which an
+    /// ask that was answered in it could be repeated.
+    #[must_use]
+    pub fn is_over(&self, now: ServiceTime) -> bool {
+        self.waiting.is_empty() && self.ledger.window().end().plus(DEADLINE_MAX) <= now
+    }
+
+    /// Begins the running window, if the one at hand is over.
+    pub fn roll(&mut self, around: &Surroundings, out: &mut Vec<KeyEffect>) {
+        if around.now < self.ledger.window().end() {
+            return;
+        }
+        for (tenancy, holder) in self.ledger.holders() {
+            if holder.recall.is_some() {
+                out.push(KeyEffect::RecallEnded(*tenancy, self.key));
+            }
+        }
+        let window = self.period.window_at(around.now);
+        self.ledger = Ledger::new(window, around.limit);
+        self.round = Round::None;
+        self.exhausted_told = false;
+        self.changed = true;
+        let kept = |answer: &LastAnswer| around.now < answer.window.end().plus(DEADLINE_MAX);
+        self.askers.retain(|_, answer| kept(answer));
+        // Whoever named the old window asks again; whoever named none waits on in the new one.
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting.ask.window {
+                Some(named) if named != window => {
+                    out.push(self.unjudged(&waiting.ask, waiting.reply, AnswerKind::WrongWindow));
+                }
+                _ => self.waiting.push_back(waiting),
+            }
+        }
+    }
+
+    /// Takes in an ask. `from` is the replica's tenancy if it is registered; the costs of others
+    /// are decided, but what they say of leases does not count.
+    pub fn ask(
+        &mut self,
+        around: &Surroundings,
+        from: Option<Tenancy>,
+        ask: Ask,
+        reply: ReplyTo,
+        out: &mut Vec<KeyEffect>,
+    ) {
+        self.roll(around, out);
+        if self.is_repeated(from, &ask, reply, out) {
+            return;
+        }
+        if ask
+            .window
+            .is_some_and(|named| named != self.ledger.window())
+        {
+            out.push(self.unjudged(&ask, reply, AnswerKind::WrongWindow));
+            return;
+        }
+        if let (Some(from), Some(_)) = (from, ask.window) {
+            self.take_report(from, &ask);
+        }
+        let asker = ask.id.asker;
+        self.waiting.retain(|waiting| waiting.ask.id.asker != asker);
+        let waiting = Waiting {
+            from,
+            ask,
+            reply,
+            decisions: Vec::new(),
+            total: None,
+        };
+        if waiting.ask.costs.is_empty() {
+            // A wish is answered at once, whoever waits.
+            self.answer(around, &waiting, true, out);
+            return;
+        }
+        self.waiting.push_back(waiting);
+        self.drain(around, out);
+    }
+
+    /// Answers an ask that was answered before, and one that is older than that; renews the way
+    /// back of one that still waits.
+    fn is_repeated(
+        &mut self,
+        from: Option<Tenancy>,
+        ask: &Ask,
+        reply: ReplyTo,
+        out: &mut Vec<KeyEffect>,
+    ) -> bool {
+        let mut same = self
+            .waiting
+            .iter_mut()
+            .filter(|other| other.ask.id.asker == ask.id.asker);
+        if let Some(other) = same.next() {
+            match other.ask.id.sequence.cmp(&ask.id.sequence) {
+                std::cmp::Ordering::Equal => other.reply = reply,
+                std::cmp::Ordering::Greater => {
+                    out.push(self.unjudged(ask, reply, AnswerKind::Stale));
+                }
+                std::cmp::Ordering::Less => return false,
+            }
+            return true;
+        }
+        let Some(last) = self.askers.get(&ask.id.asker) else {
+            return false;
+        };
+        match last.sequence.cmp(&ask.id.sequence) {
+            std::cmp::Ordering::Less => return false,
+            std::cmp::Ordering::Greater => {
+                out.push(self.unjudged(ask, reply, AnswerKind::Stale));
+            }
+            std::cmp::Ordering::Equal => {
+                let running = last.window == self.ledger.window();
+                let answer = Answer {
+                    id: ask.id,
+                    kind: AnswerKind::Judged,
+                    window: Some(last.window),
+                    decisions: last.decisions.clone(),
+                    lease: from
+                        .filter(|_| running)
+                        .and_then(|from| self.lease_of(from, ask)),
+                    total: self.proof_if_exhausted().filter(|_| running),
+                    parked: false,
+                };
+                out.push(KeyEffect::Answer(reply, answer));
+            }
+        }
+        true
+    }
+
+    fn unjudged(&self, ask: &Ask, reply: ReplyTo, kind: AnswerKind) -> KeyEffect {
+        let answer = Answer {
+            id: ask.id,
+            kind,
+            window: Some(self.ledger.window()),
+            decisions: Vec::new(),
+            lease: None,
+            total: None,
+            parked: false,
+        };
+        KeyEffect::Answer(reply, answer)
+    }
+
+    fn take_report(&mut self, from: Tenancy, ask: &Ask) {
+        let holder = self.ledger.holder(from);
+        holder.has_cell = ask.lease.is_some();
+        if let Some(said) = ask.lease {
+            self.changed |= self.ledger.report(from, said, false).unwrap_or(false);
+        }
+    }
+
+    /// Takes in the answer to a recall, or tokens given back unasked.
+    pub fn give_back(
+        &mut self,
+        around: &Surroundings,
+        from: Tenancy,
+        returned: &Return,
+        out: &mut Vec<KeyEffect>,
+    ) {
+        self.roll(around, out);
+        self.register(from, &returned.lease, returned.has_cell, true, out);
+        self.drain(around, out);
+    }
+
+    /// Takes in what a replica still holds, under a new leader.
+    pub fn register(
+        &mut self,
+        from: Tenancy,
+        lease: &Lease,
+        has_cell: bool,
+        fenced: bool,
+        out: &mut Vec<KeyEffect>,
+    ) {
+        if lease.window != self.ledger.window() {
+            return;
+        }
+        let holder = self.ledger.holder(from);
+        holder.has_cell = has_cell;
+        let was_called = holder.recall.is_some() || holder.owes_return;
+        self.changed |= self
+            .ledger
+            .report(from, lease.amounts, fenced)
+            .unwrap_or(false);
+        let holder = self.ledger.holder(from);
+        let ended = was_called && holder.recall.is_none() && !holder.owes_return;
+        if ended {
+            out.push(KeyEffect::RecallEnded(from, self.key));
+        }
+    }
+
+    /// Ends a provisional charge.
+    pub fn resolve(
+        &mut self,
+        around: &Surroundings,
+        resolution: &Resolution,
+        out: &mut Vec<KeyEffect>,
+    ) {
+        self.roll(around, out);
+        let id = (resolution.ask, resolution.cost);
+        self.changed |= self.ledger.resolve(id, resolution.commit);
+        self.drain(around, out);
+    }
+
+    /// A replica is gone, and nothing else can be looked at yet.
+    pub fn bury_holder(&mut self, gone: Tenancy) {
+        self.changed |= self.ledger.bury(gone);
+    }
+
+    /// A replica's time-to-live is over.
+    pub fn bury(&mut self, around: &Surroundings, gone: Tenancy, out: &mut Vec<KeyEffect>) {
+        self.roll(around, out);
+        self.changed |= self.ledger.bury(gone);
+        for waiting in &mut self.waiting {
+            if waiting.from == Some(gone) {
+                waiting.from = None;
+            }
+        }
+        out.push(KeyEffect::RecallEnded(gone, self.key));
+        self.drain(around, out);
+    }
+
+    /// Looks at what time alone has changed.
+    pub fn wake(&mut self, around: &Surroundings, out: &mut Vec<KeyEffect>) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        self.roll(around, out);
+        self.changed |= self.ledger.expire_provisional(around.now);
+        self.drain(around, out);
+    }
+
+    /// When [`Self::wake`] is due next, or the key may be dropped.
+    #[must_use]
+    pub fn next_wake(&self, now: ServiceTime, recall_timeout: Span) -> ServiceTime {
+        let end = self.ledger.window().end();
+        if self.waiting.is_empty() {
+            return end.plus(DEADLINE_MAX);
+        }
+        let costs = self.waiting.iter().flat_map(|waiting| {
+            waiting
+                .ask
+                .costs
+                .iter()
+                .skip(waiting.decisions.len())
+                .map(|cost| cost.decide_by)
+        });
+        let holders = self.ledger.holders().values();
+        let recalls = holders.filter_map(|holder| {
+            holder
+                .recall
+                .map(|recall| recall.since.plus(recall_timeout))
+        });
+        let charges = self
+            .ledger
+            .provisional()
+            .values()
+            .map(|charge| charge.expires);
+        // What is past has been looked at: a recall that has failed is not waited for.
+        let coming = costs.chain(recalls).chain(charges).filter(|at| now < *at);
+        coming.chain([end]).min().unwrap_or(end)
+    }
+
+    /// The lease of an asker that named the running window and has a cell.
+    fn lease_of(&self, from: Tenancy, ask: &Ask) -> Option<(crate::units::Generation, Tokens)> {
+        ask.window?;
+        let holder = self
+            .ledger
+            .holders()
+            .get(&from)
+            .filter(|holder| holder.has_cell)?;
+        let some = holder.granted > Tokens::ZERO && ask.lease.is_some();
+        some.then_some((holder.generation, holder.granted))
+    }
+
+    fn proof(&self, left: Tokens) -> Proof {
+        let window = self.ledger.window();
+        let length = window.end().since(window.start());
+        let time_to_live = Span::new(length.get().saturating_add(PROOF_SLACK.get()));
+        Proof { left, time_to_live }
+    }
+
+    fn proof_if_exhausted(&self) -> Option<Proof> {
+        self.exhausted_told.then(|| self.proof(Tokens::ZERO))
+    }
+
+    /// The recalls that are open, for a replica that has to be told again.
+    #[must_use]
+    pub fn open_recall(&self, of: Tenancy) -> Option<Recall> {
+        let holder = self.ledger.holders().get(&of)?;
+        let open = holder.recall?;
+        Some(Recall {
+            key: self.key,
+            window: self.ledger.window(),
+            generation: open.generation,
+            keep: open.keep,
+        })
+    }
+
+    fn ask_id_is_provisional(ask: &Ask, index: usize) -> bool {
+        ask.costs.get(index).is_some_and(|cost| cost.provisional)
+    }
+
+    /// Tokens of the asker's next lease, moved from the pool; said only to who has a cell and is
+    /// not being recalled from.
+    fn lease_to(&mut self, around: &Surroundings, waiting: &Waiting) -> bool {
+        let Some(from) = waiting.from.filter(|_| waiting.ask.window.is_some()) else {
+            return false;
+        };
+        let holders = self.ledger.holders();
+        let may = holders
+            .get(&from)
+            .is_some_and(|holder| holder.has_cell && holder.recall.is_none());
+        if !may || waiting.ask.lease.is_none() {
+            return false;
+        }
+        let amount = size::lease(self.ledger.remaining(), around.replicas);
+        let granted = self.ledger.grant(from, amount);
+        self.changed |= granted > Tokens::ZERO;
+        granted > Tokens::ZERO
+    }
+
+    fn remember(&mut self, id: AskId, decisions: &[Decision]) {
+        let window = self.ledger.window();
+        let decisions = decisions.to_vec();
+        self.changed = true;
+        self.askers.insert(
+            id.asker,
+            LastAnswer {
+                sequence: id.sequence,
+                window,
+                decisions,
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

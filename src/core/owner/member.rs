@@ -1,0 +1,217 @@
+//! The members: replicas with a seat, their heartbeat, and what there is to push to each.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::key::KeyHash;
+use crate::message::{ASKS_PER_CALL_MAX, Exhausted, Recall};
+use crate::owner::effect::ReplyTo;
+use crate::owner::record::StoredMember;
+use crate::units::{Incarnation, LocalTime, ReplicaId, Seat, ServiceTime, Span, Tenancy};
+
+/// Most keys of which a member is told that they are exhausted, between two polls. What is dropped
+/// costs one ask each.
+const EXHAUSTED_MAX: usize = 4_096;
+
+/// A pending recall is told again, in whatever answer comes next, after so long without a return:
+/// ten times a round trip inside a cluster.
+const RECALL_REPEAT: Span = Span::from_millis(10);
+
+/// An open poll.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OpenWatch {
+    /// Which call.
+    pub reply: ReplyTo,
+    /// When it came, in service time.
+    pub received: ServiceTime,
+    /// When it is answered at the latest.
+    pub until: LocalTime,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct PendingRecall {
+    recall: Recall,
+    told: Option<LocalTime>,
+}
+
+/// One replica's tenancy of a seat.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// What is stored of it.
+    pub stored: StoredMember,
+    /// It has registered with this leader: its word on leases counts.
+    pub registered: bool,
+    /// When the last message from it came.
+    pub heard: LocalTime,
+    /// The open poll.
+    pub watch: Option<OpenWatch>,
+    /// Keys it knows.
+    pub keys: BTreeSet<KeyHash>,
+    recalls: BTreeMap<KeyHash, PendingRecall>,
+    exhausted: VecDeque<Exhausted>,
+}
+
+impl Member {
+    /// A member heard of at an instant.
+    #[must_use]
+    pub const fn new(stored: StoredMember, heard: LocalTime, registered: bool) -> Self {
+        Self {
+            stored,
+            registered,
+            heard,
+            watch: None,
+            keys: BTreeSet::new(),
+            recalls: BTreeMap::new(),
+            exhausted: VecDeque::new(),
+        }
+    }
+
+    /// Has to be told of a recall, until it is returned.
+    pub fn recall(&mut self, recall: Recall) {
+        self.recalls
+            .insert(recall.key, PendingRecall { recall, told: None });
+    }
+
+    /// A recall has been returned.
+    pub fn recall_ended(&mut self, key: KeyHash) {
+        self.recalls.remove(&key);
+    }
+
+    /// May be told that a key is exhausted; `false` if something had to be dropped for it.
+    pub fn push_exhausted(&mut self, exhausted: Exhausted) -> bool {
+        let full = self.exhausted.len() >= EXHAUSTED_MAX;
+        if full {
+            self.exhausted.pop_front();
+        }
+        self.exhausted.push_back(exhausted);
+        !full
+    }
+
+    /// The recalls to tell now; each is marked as told.
+    pub fn take_recalls(&mut self, now: LocalTime) -> Vec<Recall> {
+        let due = self
+            .recalls
+            .values_mut()
+            .filter(|pending| is_due(pending, now));
+        let told = due.take(ASKS_PER_CALL_MAX).map(|pending| {
+            pending.told = Some(now);
+            pending.recall
+        });
+        told.collect()
+    }
+
+    /// What to tell of exhausted keys.
+    pub fn take_exhausted(&mut self) -> Vec<Exhausted> {
+        let count = self.exhausted.len().min(ASKS_PER_CALL_MAX);
+        self.exhausted.drain(..count).collect()
+    }
+
+    /// Whether a poll has something to say now.
+    #[must_use]
+    pub fn has_pushes(&self, now: LocalTime) -> bool {
+        !self.exhausted.is_empty() || self.recalls.values().any(|pending| is_due(pending, now))
+    }
+
+    /// When a recall is to be told again.
+    #[must_use]
+    pub fn next_repeat(&self) -> Option<LocalTime> {
+        let told = self.recalls.values().filter_map(|pending| pending.told);
+        told.map(|told| told.plus(RECALL_REPEAT)).min()
+    }
+
+    /// Whether its time-to-live is over.
+    #[must_use]
+    pub fn is_gone(&self, now: LocalTime, time_to_live: Span) -> bool {
+        self.heard.plus(time_to_live) <= now
+    }
+}
+
+fn is_due(pending: &PendingRecall, now: LocalTime) -> bool {
+    pending
+        .told
+        .is_none_or(|told| told.plus(RECALL_REPEAT) <= now)
+}
+
+/// All members.
+#[derive(Clone, Debug, Default)]
+pub struct Members {
+    all: BTreeMap<Tenancy, Member>,
+    by_replica: BTreeMap<ReplicaId, Tenancy>,
+}
+
+impl Members {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The present tenancy of a replica.
+    #[must_use]
+    pub fn of(&self, replica: ReplicaId) -> Option<&Member> {
+        self.by_replica
+            .get(&replica)
+            .and_then(|tenancy| self.all.get(tenancy))
+    }
+
+    /// The tenancy of a replica, if it is the one the replica speaks of.
+    #[must_use]
+    pub fn find(&self, replica: ReplicaId, incarnation: Incarnation) -> Option<Tenancy> {
+        let member = self.of(replica)?;
+        (member.stored.incarnation == incarnation).then_some(member.stored.tenancy)
+    }
+
+    /// A member.
+    #[must_use]
+    pub fn get(&self, tenancy: Tenancy) -> Option<&Member> {
+        self.all.get(&tenancy)
+    }
+
+    /// A member, to change.
+    pub fn get_mut(&mut self, tenancy: Tenancy) -> Option<&mut Member> {
+        self.all.get_mut(&tenancy)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Member> {
+        self.all.values()
+    }
+
+    /// All of them, to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Member> {
+        self.all.values_mut()
+    }
+
+    /// Adds a member.
+    pub fn add(&mut self, member: Member) {
+        self.by_replica
+            .insert(member.stored.replica, member.stored.tenancy);
+        self.all.insert(member.stored.tenancy, member);
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, tenancy: Tenancy) -> Option<Member> {
+        let member = self.all.remove(&tenancy)?;
+        if self.by_replica.get(&member.stored.replica) == Some(&tenancy) {
+            self.by_replica.remove(&member.stored.replica);
+        }
+        Some(member)
+    }
+
+    /// The lowest seat that nobody has.
+    #[must_use]
+    pub fn vacant_seat(&self) -> Seat {
+        let taken: BTreeSet<u32> = self
+            .all
+            .values()
+            .map(|member| member.stored.seat.get())
+            .collect();
+        let vacant = (0..u32::MAX).find(|seat| !taken.contains(seat));
+        Seat::new(vacant.unwrap_or(u32::MAX))
+    }
+}

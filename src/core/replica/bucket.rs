@@ -1,0 +1,414 @@
+//! A bucket: all places where a key may live, in one value of shared memory, so that finding,
+//! claiming and marking are one compare-and-swap. Two values would let two workers claim two cells
+//! for one key, each with a share of its own.
+//!
+//! Every operation here is a pure change of one decoded bucket; [`super::table`] makes it atomic.
+
+use crate::clock::TimeBounds;
+use crate::key::KeyHash;
+use crate::message::{Lease, LeaseAmounts, Recall, Return};
+use crate::replica::cell::{CELL_WORDS, Cell, HeldProof, Tenant};
+use crate::units::{Epoch, Generation, LocalTime, ServiceTime, Span, Tokens};
+use crate::window::Window;
+use crate::words::{WordReader, WordWriter};
+
+/// Places in one bucket. More make a value dearer to copy at every request, fewer turn keys away
+/// while the table has room; four leave under 1 % turned away at half load.
+pub const CELLS_PER_BUCKET: usize = 4;
+
+/// Words of one bucket: the two marks, then the cells.
+pub const BUCKET_WORDS: usize = 2 + CELLS_PER_BUCKET * CELL_WORDS;
+
+/// How long a reservation may be open before it counts as spent: longer than any request may wait
+/// for its other rules.
+pub const RESERVATION_MAX: Span = Span::from_secs(12);
+
+/// How much of its last grant a cell has left when more is asked for ahead of need: a fifth, b of
+/// the protocol's section 10.
+const AHEAD_BELOW: (u64, u64) = (1, 5);
+
+/// How long an ask ahead may take before another one may go out: lost messages must not silence a
+/// cell for good.
+const AHEAD_PATIENCE: Span = Span::from_millis(100);
+
+/// The present, on both clocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moment {
+    /// This machine's clock.
+    pub local: LocalTime,
+    /// Bounds on service time.
+    pub service: TimeBounds,
+}
+
+/// A key in one window, as its holder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// The key.
+    pub key: KeyHash,
+    /// The window that certainly holds the present.
+    pub window: Window,
+    /// The tenancy and epoch of the claim.
+    pub tenant: Tenant,
+}
+
+/// How to take tokens from a lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Take {
+    /// At once: U grows.
+    Spend,
+    /// Until the other rules of the request have answered: R grows.
+    Reserve,
+}
+
+/// What came of an attempt to take tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// They were free and are taken.
+    Admitted {
+        /// The lease runs low: ask for more. Said once.
+        ask_ahead: bool,
+    },
+    /// A proof says that this cost cannot be served in this window.
+    Refused,
+    /// Nobody here can say: ask.
+    Edge {
+        /// The key has a cell, hence may be granted a lease.
+        has_cell: bool,
+    },
+}
+
+/// Up to [`CELLS_PER_BUCKET`] cells and the mark of keys that found none free.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Bucket {
+    /// Until then a claim starts renounced: its key may have been turned away before.
+    turned_away_until: ServiceTime,
+    /// The generation such a claim starts with.
+    turned_away_generation: Generation,
+    cells: [Option<Cell>; CELLS_PER_BUCKET],
+}
+
+impl Bucket {
+    /// From stored bytes; none at all is an empty bucket. `None` if they are not a bucket.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        if bytes.is_empty() {
+            return Some(Self::default());
+        }
+        let mut words = WordReader::new(bytes);
+        let mut bucket = Self {
+            turned_away_until: ServiceTime::new(words.word()?),
+            turned_away_generation: Generation::new(words.word()?),
+            cells: Default::default(),
+        };
+        for cell in &mut bucket.cells {
+            *cell = Cell::read(&mut words)?;
+        }
+        words.is_done().then_some(bucket)
+    }
+
+    /// To bytes for storing.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut words = WordWriter::with_words(BUCKET_WORDS);
+        words.word(self.turned_away_until.get());
+        words.word(self.turned_away_generation.get());
+        for cell in &self.cells {
+            Cell::write(cell.as_ref(), &mut words);
+        }
+        words.into_bytes()
+    }
+
+    /// Whether every cell holds G >= U + R.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.cells.iter().flatten().all(Cell::is_sound)
+    }
+
+    /// The cells whose window is not over.
+    pub fn live_cells(&self, now: Moment) -> impl Iterator<Item = &Cell> {
+        self.cells
+            .iter()
+            .flatten()
+            .filter(move |cell| !cell.is_over(now.service.earliest))
+    }
+
+    /// The lease of a key, if it has a cell.
+    #[must_use]
+    pub fn lease(&self, key: KeyHash, window: Window) -> Option<LeaseAmounts> {
+        self.cells
+            .iter()
+            .flatten()
+            .find(|cell| cell.key == key && cell.window == window)
+            .map(|cell| cell.amounts)
+    }
+
+    fn cell(&mut self, key: KeyHash, window: Window) -> Option<&mut Cell> {
+        self.cells
+            .iter_mut()
+            .flatten()
+            .find(|cell| cell.key == key && cell.window == window)
+    }
+
+    /// Takes tokens for one request, or says what else to do. A key without a cell claims one.
+    pub fn take(&mut self, claim: Claim, cost: Tokens, how: Take, now: Moment) -> Taken {
+        if self.cell(claim.key, claim.window).is_none() {
+            self.claim(claim, now);
+        }
+        let Some(cell) = self.cell(claim.key, claim.window) else {
+            return Taken::Edge { has_cell: false };
+        };
+        if !cell.adopt(claim.tenant) {
+            return Taken::Edge { has_cell: false };
+        }
+        cell.settle_expired(now.local);
+        let judged = cost.max(Tokens::new(1));
+        let free = cell.amounts.free();
+        if judged <= free {
+            match how {
+                Take::Spend => cell.amounts.used = cell.amounts.used.plus(cost),
+                Take::Reserve => {
+                    cell.amounts.reserved = cell.amounts.reserved.plus(cost);
+                    cell.reserved_until = now.local.plus(RESERVATION_MAX);
+                }
+            }
+            return Taken::Admitted {
+                ask_ahead: mark_ask_ahead(cell, now.local),
+            };
+        }
+        match cell.total {
+            Some(proof) if now.local < proof.until && proof.left < judged => Taken::Refused,
+            _ => Taken::Edge { has_cell: true },
+        }
+    }
+
+    /// Claims a free place for a key; where there is none, marks the bucket, so that whoever claims
+    /// later in this window starts renounced. Without the mark a delayed lease could meet that
+    /// later claim, and one token would live twice.
+    fn claim(&mut self, claim: Claim, now: Moment) -> bool {
+        let earliest = now.service.earliest;
+        let marked = earliest < self.turned_away_until;
+        let generation = if marked {
+            self.turned_away_generation
+        } else {
+            Generation::default()
+        };
+        let free = self
+            .cells
+            .iter_mut()
+            .find(|place| place.as_ref().is_none_or(|cell| cell.is_over(earliest)));
+        if let Some(place) = free {
+            *place = Some(Cell::claimed(
+                claim.key,
+                claim.window,
+                claim.tenant,
+                generation,
+            ));
+            return true;
+        }
+        self.mark_turned_away(claim.window, Generation::new(1), earliest);
+        false
+    }
+
+    fn mark_turned_away(&mut self, window: Window, generation: Generation, now: ServiceTime) {
+        if self.turned_away_until <= now {
+            self.turned_away_generation = Generation::default();
+        }
+        self.turned_away_until = self.turned_away_until.max(window.end());
+        self.turned_away_generation = self
+            .turned_away_generation
+            .max(generation)
+            .max(Generation::new(1));
+    }
+
+    /// A reservation becomes spent. Matches key and window, not the generation: a recall in between
+    /// left R alone. Says what to return if the recall waited for it.
+    pub fn commit(&mut self, key: KeyHash, window: Window, cost: Tokens) -> Option<Return> {
+        let cell = self.cell(key, window)?;
+        // Less than the cost is left of R when it expired, or the seat was lost: already spent.
+        let moved = cell.amounts.reserved.min(cost);
+        cell.amounts.reserved = cell.amounts.reserved.minus(moved);
+        cell.amounts.used = cell.amounts.used.plus(moved);
+        return_owed(cell)
+    }
+
+    /// A reservation goes back to the lease.
+    pub fn release(&mut self, key: KeyHash, window: Window, cost: Tokens) -> Option<Return> {
+        let cell = self.cell(key, window)?;
+        cell.amounts.reserved = cell.amounts.reserved.minus(cost);
+        return_owed(cell)
+    }
+
+    /// Takes a grant in, if the cell is still the one it was made for.
+    pub fn grant(&mut self, claim: Claim, generation: Generation, granted: Tokens) -> bool {
+        let Some(cell) = self.cell(claim.key, claim.window) else {
+            return false;
+        };
+        let same = cell.amounts.generation == generation
+            && cell.tenant.incarnation == claim.tenant.incarnation
+            && cell.tenant.epoch <= claim.tenant.epoch;
+        if !same {
+            return false;
+        }
+        cell.tenant.epoch = claim.tenant.epoch;
+        if granted > cell.amounts.granted {
+            cell.last_grant = granted.minus(cell.amounts.granted);
+            cell.amounts.granted = granted;
+            cell.ahead_until = LocalTime::ZERO;
+        }
+        true
+    }
+
+    /// Stops asking ahead for a key until an instant: the owner has parked the wish.
+    pub fn hold_ask_ahead(&mut self, key: KeyHash, window: Window, until: LocalTime) {
+        if let Some(cell) = self.cell(key, window) {
+            cell.ahead_until = cell.ahead_until.max(until);
+        }
+    }
+
+    /// Keeps a proof. What is left of a fixed window only falls, so the smaller one counts.
+    pub fn prove(&mut self, claim: Claim, proof: HeldProof, now: Moment) {
+        let begun = claim.window.start() <= now.service.earliest;
+        if begun && self.cell(claim.key, claim.window).is_none() && !self.claim(claim, now) {
+            return;
+        }
+        let Some(cell) = self.cell(claim.key, claim.window) else {
+            return;
+        };
+        if cell.tenant.epoch > claim.tenant.epoch {
+            return;
+        }
+        let left = match cell.total {
+            Some(held) if now.local < held.until => held.left.min(proof.left),
+            _ => proof.left,
+        };
+        cell.total = Some(HeldProof {
+            left,
+            until: proof.until,
+        });
+    }
+
+    /// Answers a recall; `None` if the window has not certainly begun here (the owner repeats).
+    /// Nothing is returned that is not recorded: without a cell and without a free place, the mark
+    /// of the bucket records it.
+    pub fn recall(&mut self, recall: Recall, tenant: Tenant, now: Moment) -> Option<Return> {
+        if now.service.earliest < recall.window.start() {
+            return None;
+        }
+        let claim = Claim {
+            key: recall.key,
+            window: recall.window,
+            tenant,
+        };
+        if self.cell(recall.key, recall.window).is_none() {
+            return Some(self.recall_without_cell(claim, recall.generation.next(), now));
+        }
+        let cell = self.cell(recall.key, recall.window)?;
+        if !cell.adopt(tenant) {
+            return None;
+        }
+        cell.settle_expired(now.local);
+        let owed = cell.owes_return && cell.amounts.reserved == Tokens::ZERO;
+        if recall.generation >= cell.amounts.generation || owed {
+            // A generation above the cell's own is one that it was never told; it is now passed.
+            cell.amounts.generation = cell.amounts.generation.max(recall.generation);
+            cell.fence(if owed { Tokens::ZERO } else { recall.keep });
+            cell.owes_return = cell.amounts.reserved > Tokens::ZERO;
+        }
+        Some(returned(cell))
+    }
+
+    fn recall_without_cell(&mut self, claim: Claim, passed: Generation, now: Moment) -> Return {
+        let marked = now.service.earliest < self.turned_away_until;
+        let known = if marked {
+            self.turned_away_generation
+        } else {
+            Generation::default()
+        };
+        let generation = passed.max(known);
+        let has_cell = self.claim(claim, now);
+        if let Some(cell) = self.cell(claim.key, claim.window) {
+            cell.amounts.generation = generation;
+        } else {
+            self.mark_turned_away(claim.window, generation, now.service.earliest);
+        }
+        let amounts = LeaseAmounts {
+            generation,
+            ..LeaseAmounts::default()
+        };
+        Return {
+            lease: Lease {
+                key: claim.key,
+                window: claim.window,
+                amounts,
+            },
+            has_cell,
+        }
+    }
+
+    /// Fences every live cell for a new leader, so that no grant of an older one counts any more.
+    /// What is free stays free. Gives the leases to register.
+    pub fn fence_all(&mut self, epoch: Epoch, now: Moment) -> Vec<Lease> {
+        let earliest = now.service.earliest;
+        let live = self
+            .cells
+            .iter_mut()
+            .flatten()
+            .filter(|cell| !cell.is_over(earliest));
+        live.map(|cell| {
+            cell.settle_expired(now.local);
+            cell.tenant.epoch = cell.tenant.epoch.max(epoch);
+            let free = cell.amounts.free();
+            cell.fence(free);
+            returned(cell).lease
+        })
+        .collect()
+    }
+
+    /// Empties every live cell for a new tenancy: what the old one held counts as spent. Proofs
+    /// stay, since what is left of a window never grows.
+    pub fn renounce_all(&mut self, tenant: Tenant, now: Moment) {
+        let earliest = now.service.earliest;
+        for cell in self
+            .cells
+            .iter_mut()
+            .flatten()
+            .filter(|cell| !cell.is_over(earliest))
+        {
+            cell.renounce(tenant);
+        }
+    }
+}
+
+/// Marks the cell, and says so, when its lease runs low and no ask ahead is out.
+fn mark_ask_ahead(cell: &mut Cell, now: LocalTime) -> bool {
+    let low = cell.amounts.free() <= cell.last_grant.scaled(AHEAD_BELOW.0, AHEAD_BELOW.1);
+    let due = low && cell.ahead_until <= now;
+    if due {
+        cell.ahead_until = now.plus(AHEAD_PATIENCE);
+    }
+    due
+}
+
+fn return_owed(cell: &mut Cell) -> Option<Return> {
+    if !cell.owes_return || cell.amounts.reserved > Tokens::ZERO {
+        return None;
+    }
+    cell.fence(Tokens::ZERO);
+    cell.owes_return = false;
+    Some(returned(cell))
+}
+
+fn returned(cell: &Cell) -> Return {
+    let lease = Lease {
+        key: cell.key,
+        window: cell.window,
+        amounts: cell.amounts,
+    };
+    Return {
+        lease,
+        has_cell: true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! The seat record: what all workers of a replica know about its place in the fleet. It is one
+//! value of shared memory; workers keep copies, which are safe to use when old: an old copy ends
+//! earlier, its bounds on service time are wider, and cells fence what it no longer may spend.
+
+use crate::clock::{OffsetEstimate, Stamps};
+use crate::key::HashKey;
+use crate::message::Sender;
+use crate::replica::bucket::Moment;
+use crate::replica::cell::Tenant;
+use crate::replica::shared::{Place, Shared, SharedError, update};
+use crate::units::{Epoch, Incarnation, LocalTime, ReplicaId, Seat, Span};
+use crate::words::{WordReader, WordWriter};
+
+const SEAT_WORDS: usize = 13;
+
+/// A replica's identity, and its seat once it has one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeatRecord {
+    /// Random, made when shared memory was first seen empty.
+    pub replica: ReplicaId,
+    /// The present tenancy, or the one to join with.
+    pub incarnation: Incarnation,
+    /// From Welcome.
+    pub seated: Option<Seated>,
+}
+
+/// What Welcome gave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Seated {
+    /// The place in the fleet.
+    pub seat: Seat,
+    /// The leader that gave it, or the last one it was registered with.
+    pub epoch: Epoch,
+    /// End of the time-to-live: from then on no lease may be spent.
+    pub alive_until: LocalTime,
+    /// How long the seat lives after the sending of an answered message.
+    pub time_to_live: Span,
+    /// Secret of the keyed hash.
+    pub hash_key: HashKey,
+    /// The estimate of service time.
+    pub offset: OffsetEstimate,
+}
+
+impl Seated {
+    /// The present, on both clocks.
+    #[must_use]
+    pub fn moment(&self, now: LocalTime) -> Moment {
+        Moment {
+            local: now,
+            service: self.offset.at(now),
+        }
+    }
+
+    /// Takes in that a message sent at `sent` was answered at `received` with these stamps: the
+    /// seat lives on from the sending, and the estimate narrows.
+    pub fn heard(&mut self, sent: LocalTime, received: LocalTime, stamps: Stamps) {
+        self.alive_until = self.alive_until.max(sent.plus(self.time_to_live));
+        if let Some(newer) = OffsetEstimate::from_echo(sent, received, stamps) {
+            self.offset = self.offset.narrowed_by(newer);
+        }
+    }
+
+    /// Whether leases may be spent.
+    #[must_use]
+    pub fn is_alive(&self, now: LocalTime) -> bool {
+        now < self.alive_until
+    }
+}
+
+impl SeatRecord {
+    /// The tenancy and epoch that claims are made under.
+    #[must_use]
+    pub fn tenant(&self) -> Tenant {
+        let epoch = self.seated.map_or(Epoch::default(), |seated| seated.epoch);
+        Tenant {
+            incarnation: self.incarnation,
+            epoch,
+        }
+    }
+
+    /// How this replica presents itself.
+    #[must_use]
+    pub fn sender(&self, now: LocalTime) -> Sender {
+        Sender {
+            replica: self.replica,
+            incarnation: self.incarnation,
+            seat: self.seated.map_or(Seat::default(), |seated| seated.seat),
+            epoch: self.seated.map_or(Epoch::default(), |seated| seated.epoch),
+            service_time: self.seated.map(|seated| seated.offset.at(now)),
+        }
+    }
+
+    /// Reads the record; `None` if there is none yet.
+    ///
+    /// # Errors
+    /// Shared memory failed.
+    pub fn load(shared: &impl Shared) -> Result<Option<Self>, SharedError> {
+        let stored = shared.get(Place::Seat)?;
+        if stored.value.is_empty() {
+            return Ok(None);
+        }
+        Self::decode(&stored.value)
+            .map(Some)
+            .ok_or(SharedError::Corrupt)
+    }
+
+    /// Reads the record, or makes the first one with this identity.
+    ///
+    /// # Errors
+    /// Shared memory failed.
+    pub fn load_or_create(shared: &impl Shared, fresh: ReplicaId) -> Result<Self, SharedError> {
+        update(shared, Place::Seat, |bytes| {
+            if bytes.is_empty() {
+                let first = Self {
+                    replica: fresh,
+                    incarnation: Incarnation::new(1),
+                    seated: None,
+                };
+                return Ok((Some(first.encode()), first));
+            }
+            let record = Self::decode(bytes).ok_or(SharedError::Corrupt)?;
+            Ok((None, record))
+        })
+    }
+
+    /// Changes the record of one tenancy; nothing happens if another one has begun since. Gives the
+    /// record as it is then.
+    ///
+    /// # Errors
+    /// Shared memory failed, or there is no record.
+    pub fn change(
+        shared: &impl Shared,
+        incarnation: Incarnation,
+        mut change: impl FnMut(&mut Self),
+    ) -> Result<Self, SharedError> {
+        update(shared, Place::Seat, |bytes| {
+            let before = Self::decode(bytes).ok_or(SharedError::Corrupt)?;
+            let mut after = before;
+            if before.incarnation == incarnation {
+                change(&mut after);
+            }
+            Ok(((after != before).then(|| after.encode()), after))
+        })
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut words = WordReader::new(bytes);
+        let replica = ReplicaId::new(words.double()?);
+        let incarnation = Incarnation::new(words.word()?);
+        let seated = words.word()? != 0;
+        let seat = Seat::new(u32::try_from(words.word()?).ok()?);
+        let epoch = Epoch::new(words.word()?);
+        let alive_until = LocalTime::new(words.word()?);
+        let time_to_live = Span::new(words.word()?);
+        let hash_key = HashKey::new(words.double()?.to_le_bytes());
+        let (lowest, highest) = (words.signed()?, words.signed()?);
+        let offset = OffsetEstimate::from_parts(lowest, highest, LocalTime::new(words.word()?));
+        let seated = seated.then_some(Seated {
+            seat,
+            epoch,
+            alive_until,
+            time_to_live,
+            hash_key,
+            offset,
+        });
+        words.is_done().then_some(Self {
+            replica,
+            incarnation,
+            seated,
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut words = WordWriter::with_words(SEAT_WORDS);
+        words.double(self.replica.get());
+        words.word(self.incarnation.get());
+        words.word(u64::from(self.seated.is_some()));
+        let seated = self.seated.unwrap_or(Seated {
+            seat: Seat::default(),
+            epoch: Epoch::default(),
+            alive_until: LocalTime::ZERO,
+            time_to_live: Span::ZERO,
+            hash_key: HashKey::new([0; 16]),
+            offset: OffsetEstimate::from_parts(0, 0, LocalTime::ZERO),
+        });
+        words.word(u64::from(seated.seat.get()));
+        words.word(seated.epoch.get());
+        words.word(seated.alive_until.get());
+        words.word(seated.time_to_live.get());
+        words.double(u128::from_le_bytes(seated.hash_key.bytes()));
+        let (lowest, highest, taken) = seated.offset.parts();
+        words.signed(lowest);
+        words.signed(highest);
+        words.word(taken.get());
+        words.into_bytes()
+    }
+}
