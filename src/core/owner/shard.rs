@@ -22,6 +22,8 @@ mod load;
 mod membership;
 mod watch;
 
+pub use load::Start;
+
 /// What bounds a shard, and its times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShardConfig {
