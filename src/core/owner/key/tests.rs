@@ -1,7 +1,7 @@
 //! The owner's rules one by one.
 
 use super::*;
-use crate::message::{Algorithm, Cost, LeaseAmounts};
+use crate::message::{Algorithm, Answer, AskId, Cost, LeaseAmounts};
 use crate::units::Generation;
 
 const A: Tenancy = Tenancy::new(1);
@@ -9,6 +9,9 @@ const B: Tenancy = Tenancy::new(2);
 const C: Tenancy = Tenancy::new(3);
 const KEY: KeyHash = KeyHash::new(9);
 const SECOND: u64 = 1_000_000_000;
+
+mod repeat;
+mod shortage;
 
 struct Owner {
     state: KeyState,
@@ -220,107 +223,6 @@ fn a_key_without_a_cell_gets_decisions_and_no_lease() {
 }
 
 #[test]
-fn a_repeated_ask_is_charged_once_and_answered_the_same() {
-    let mut owner = Owner::new(100);
-    let first = owner.ask(
-        A,
-        Says {
-            sequence: 5,
-            costs: vec![3],
-            ..Says::default()
-        },
-    );
-    let again = owner.ask(
-        A,
-        Says {
-            sequence: 5,
-            costs: vec![3],
-            ..Says::default()
-        },
-    );
-    assert_eq!(answers(&first), answers(&again));
-    assert_eq!(owner.state.ledger().spent(), Tokens::new(3));
-    let older = owner.ask(
-        A,
-        Says {
-            sequence: 4,
-            ..Says::default()
-        },
-    );
-    assert_eq!(answers(&older)[0].kind, AnswerKind::Stale);
-    assert_eq!(owner.state.ledger().spent(), Tokens::new(3));
-}
-
-#[test]
-fn a_repeated_ask_of_the_last_window_is_not_charged_in_this_one() {
-    let mut owner = Owner::new(100);
-    let says = || Says {
-        sequence: 5,
-        named: false,
-        lease: None,
-        ..Says::default()
-    };
-    owner.at(59_990).ask(A, says());
-    let effects = owner.at(60_010).ask(A, says());
-    assert_eq!(decisions(&effects), [Admit]);
-    assert_eq!(
-        owner.state.ledger().spent(),
-        Tokens::ZERO,
-        "of the new window"
-    );
-}
-
-#[test]
-fn an_ask_for_another_window_is_not_judged() {
-    let mut owner = Owner::new(100);
-    let window = Some(owner.state.ledger().window());
-    let id = AskId {
-        asker: Asker::new(1),
-        sequence: Sequence::new(1),
-        key: KEY,
-    };
-    let ask = Ask {
-        id,
-        window,
-        lease: None,
-        costs: vec![],
-        demand: 0,
-        descriptor: None,
-    };
-    let mut out = Vec::new();
-    owner.at(60_000);
-    owner
-        .state
-        .ask(&owner.around, Some(A), ask, ReplyTo::new(1), &mut out);
-    assert_eq!(answers(&out)[0].kind, AnswerKind::WrongWindow);
-}
-
-#[test]
-fn recalls_go_first_to_the_richest_then_to_all_and_only_then_it_refuses() {
-    let mut owner = Owner::new(40);
-    owner.state.ledger.grant(A, Tokens::new(30));
-    owner.lease_all(B);
-    let effects = owner.ask(
-        C,
-        Says {
-            asker: 3,
-            costs: vec![30],
-            ..Says::default()
-        },
-    );
-    // The fair share of 40 unused over 2 replicas is 20; A has more and keeps 15.
-    assert_eq!(recalls(&effects), [(A, 0, 15)]);
-    assert_eq!(decisions(&effects), []);
-    let effects = owner.give_back(A, (1, 15, 0, 0));
-    assert_eq!(recalls(&effects), [(A, 1, 0), (B, 0, 0)]);
-    let effects = owner.give_back(A, (2, 4, 4, 0));
-    assert_eq!((recalls(&effects), decisions(&effects)), (vec![], vec![]));
-    let effects = owner.give_back(B, (1, 4, 4, 0));
-    assert_eq!(decisions(&effects), [Admit]);
-    assert_eq!(owner.state.ledger().pool(), Tokens::new(2));
-}
-
-#[test]
 fn a_refusal_states_what_is_left_and_zero_is_told_to_all() {
     let mut owner = Owner::new(10);
     let effects = owner.ask(
@@ -359,77 +261,6 @@ fn a_refusal_states_what_is_left_and_zero_is_told_to_all() {
 }
 
 #[test]
-fn the_asker_is_recalled_from_as_well() {
-    // Another worker of the same replica holds the last tokens.
-    let mut owner = Owner::new(10);
-    owner.lease_all(A);
-    let effects = owner.ask(
-        A,
-        Says {
-            lease: Some((0, 10, 4)),
-            ..Says::default()
-        },
-    );
-    assert_eq!(recalls(&effects), [(A, 0, 2)]);
-}
-
-#[test]
-fn a_silent_holder_makes_it_undecided_and_never_refused() {
-    let mut owner = Owner::new(10);
-    owner.lease_all(A);
-    assert!(
-        decisions(&owner.ask(
-            B,
-            Says {
-                asker: 2,
-                ..Says::default()
-            }
-        ))
-        .is_empty()
-    );
-    assert!(decisions(&owner.at(1_029).wake()).is_empty());
-    assert_eq!(decisions(&owner.at(1_030).wake()), [Undecided]);
-    let effects = owner.at(1_040).ask(
-        B,
-        Says {
-            asker: 2,
-            ..Says::default()
-        },
-    );
-    assert_eq!(
-        decisions(&effects),
-        [Undecided],
-        "at once, while the recall has failed"
-    );
-    owner.give_back(A, (1, 10, 10, 0));
-    let effects = owner.ask(
-        B,
-        Says {
-            asker: 2,
-            ..Says::default()
-        },
-    );
-    assert_eq!(decisions(&effects), [Refuse], "it has answered");
-}
-
-#[test]
-fn the_tokens_of_a_dead_replica_are_spent() {
-    let mut owner = Owner::new(10);
-    owner.lease_all(A);
-    owner.ask(
-        B,
-        Says {
-            asker: 2,
-            ..Says::default()
-        },
-    );
-    let mut out = Vec::new();
-    owner.state.bury(&owner.around, A, &mut out);
-    assert_eq!(decisions(&out), [Refuse]);
-    assert_eq!(owner.state.ledger().dead(), Tokens::new(10));
-}
-
-#[test]
 fn nothing_is_decided_after_its_time() {
     let mut owner = Owner::new(10);
     let effects = owner.ask(
@@ -451,93 +282,6 @@ fn nothing_is_decided_after_its_time() {
     );
     assert_eq!(decisions(&owner.at(1_010).wake()), [Undecided]);
     assert_eq!(owner.state.ledger().spent(), Tokens::ZERO);
-}
-
-#[test]
-fn a_provisional_charge_blocks_refusals_until_it_is_resolved() {
-    let mut owner = Owner::new(1);
-    let says = Says {
-        provisional: true,
-        lease: None,
-        sequence: 1,
-        ..Says::default()
-    };
-    assert_eq!(decisions(&owner.ask(A, says)), [Admit]);
-    let waits = owner.ask(
-        B,
-        Says {
-            asker: 2,
-            lease: None,
-            ..Says::default()
-        },
-    );
-    assert!(decisions(&waits).is_empty());
-    let ask = AskId {
-        asker: Asker::new(1),
-        sequence: Sequence::new(1),
-        key: KEY,
-    };
-    let mut out = Vec::new();
-    let release = Resolution {
-        ask,
-        cost: 0,
-        commit: false,
-    };
-    owner.state.resolve(&owner.around, &release, &mut out);
-    assert_eq!(decisions(&out), [Admit]);
-}
-
-#[test]
-fn an_ask_is_answered_before_it_waits_on_its_own_reservation() {
-    let mut owner = Owner::new(1);
-    let says = Says {
-        provisional: true,
-        lease: None,
-        costs: vec![1, 1],
-        ..Says::default()
-    };
-    let effects = owner.ask(A, says);
-    assert_eq!(decisions(&effects), [Admit], "the rest asks again");
-}
-
-#[test]
-fn a_return_that_still_reserves_is_waited_for() {
-    let mut owner = Owner::new(5);
-    owner.lease_all(A);
-    owner.ask(
-        B,
-        Says {
-            asker: 2,
-            ..Says::default()
-        },
-    );
-    assert!(decisions(&owner.give_back(A, (1, 5, 4, 1))).is_empty());
-    assert_eq!(decisions(&owner.give_back(A, (2, 4, 4, 0))), [Admit]);
-}
-
-#[test]
-fn whoever_named_no_window_waits_on_in_the_next_one() {
-    let mut owner = Owner::new(5);
-    owner.at(59_990).lease_all(A);
-    let decide_by = 61 * SECOND;
-    let named = Says {
-        asker: 2,
-        decide_by,
-        ..Says::default()
-    };
-    let unnamed = Says {
-        asker: 3,
-        decide_by,
-        named: false,
-        lease: None,
-        ..Says::default()
-    };
-    assert!(decisions(&owner.ask(B, named)).is_empty());
-    assert!(decisions(&owner.ask(C, unnamed)).is_empty());
-    let effects = owner.at(60_000).wake();
-    let kinds: Vec<_> = answers(&effects).iter().map(|answer| answer.kind).collect();
-    assert_eq!(kinds, [AnswerKind::WrongWindow, AnswerKind::Judged]);
-    assert_eq!(decisions(&effects), [Admit]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The bucket's rules one by one. Each test names the trace it closes.
 
 use super::*;
-use crate::units::Incarnation;
+use crate::message::{Recall, Return};
+use crate::units::{Epoch, Incarnation};
 
 const WINDOW: (u64, u64) = (1_000, 2_000);
 
