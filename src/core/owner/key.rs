@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::key::KeyHash;
 use crate::message::{
-    AnswerKind, Ask, DEADLINE_MAX, Decision, Lease, Recall, Resolution, Return, RuleId, RuleSpec,
+    AnswerKind, Ask, DEADLINE_MAX, Decision, Lease, LeaseAmounts, Recall, Resolution, Return,
+    RuleId, RuleSpec,
 };
 use crate::owner::effect::{KeyEffect, ReplyTo};
 use crate::owner::ledger::Ledger;
@@ -197,7 +198,7 @@ impl KeyState {
             return;
         }
         if let (Some(from), Some(_)) = (from, ask.window) {
-            self.take_report(from, &ask);
+            self.take_report(from, &ask, out);
         }
         let asker = ask.id.asker;
         self.waiting.retain(|waiting| waiting.ask.id.asker != asker);
@@ -217,11 +218,24 @@ impl KeyState {
         self.drain(around, out);
     }
 
-    fn take_report(&mut self, from: Tenancy, ask: &Ask) {
+    fn take_report(&mut self, from: Tenancy, ask: &Ask, out: &mut Vec<KeyEffect>) {
         let holder = self.ledger.holder(from);
         holder.has_cell = ask.lease.is_some();
         if let Some(said) = ask.lease {
-            self.changed |= self.ledger.report(from, said, false).unwrap_or(false);
+            self.report(from, said, false, out);
+        }
+    }
+
+    fn report(
+        &mut self,
+        from: Tenancy,
+        said: LeaseAmounts,
+        fenced: bool,
+        out: &mut Vec<KeyEffect>,
+    ) {
+        match self.ledger.report(from, said, fenced) {
+            Some(changed) => self.changed |= changed,
+            None => out.push(KeyEffect::ReportRefused),
         }
     }
 
@@ -253,10 +267,7 @@ impl KeyState {
         let holder = self.ledger.holder(from);
         holder.has_cell = has_cell;
         let was_called = holder.recall.is_some() || holder.owes_return;
-        self.changed |= self
-            .ledger
-            .report(from, lease.amounts, fenced)
-            .unwrap_or(false);
+        self.report(from, lease.amounts, fenced, out);
         let holder = self.ledger.holder(from);
         let ended = was_called && holder.recall.is_none() && !holder.owes_return;
         if ended {

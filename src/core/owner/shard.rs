@@ -77,6 +77,8 @@ pub struct ShardCounts {
     pub members_lost: u64,
     /// Tokens that died with them.
     pub tokens_dead: u64,
+    /// Reports of leases that were never granted.
+    pub reports_refused: u64,
     /// Steps after which an invariant did not hold.
     pub invariants_broken: u64,
 }
@@ -130,6 +132,12 @@ impl Shard {
     #[must_use]
     pub const fn service_time(&self, local: LocalTime) -> Option<ServiceTime> {
         self.clock.now(local)
+    }
+
+    /// The clock, to stamp answers where they leave.
+    #[must_use]
+    pub const fn clock(&self) -> ServiceClock {
+        self.clock
     }
 
     /// Keys in memory.
@@ -317,6 +325,9 @@ impl Shard {
                 if let Some(member) = self.members.get_mut(of) {
                     member.recall_ended(key);
                 }
+            }
+            KeyEffect::ReportRefused => {
+                self.counts.reports_refused = self.counts.reports_refused.saturating_add(1);
             }
             KeyEffect::Exhausted(to, exhausted) => {
                 let member = self.members.get_mut(to);
