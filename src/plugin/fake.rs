@@ -4,6 +4,8 @@
 //! missing key succeeds whatever it expects, version 0 overwrites), the clock is driven by hand, and
 //! calls are recorded for the test to answer.
 
+pub(crate) mod counter;
+pub(crate) mod fleet;
 #[cfg(test)]
 mod tests;
 
@@ -78,6 +80,16 @@ impl FakeEnvoy {
             endings: RefCell::default(),
             tick_ms: Cell::new(0),
         })
+    }
+
+    /// Its clock.
+    pub(crate) fn now(&self) -> LocalTime {
+        self.0.now.get()
+    }
+
+    /// Where its random numbers begin.
+    pub(crate) fn seed(&self, seed: u64) {
+        self.0.random.set(seed);
     }
 
     /// Time passes.
@@ -248,7 +260,9 @@ impl Host for FakeHost {
         self.check(Operation::Random)?;
         let number = self.process.random.get() + 1;
         self.process.random.set(number);
-        Ok(u128::from(number).to_le_bytes())
+        // Every half of it differs from every other.
+        let mixed = u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        Ok(mixed.to_le_bytes())
     }
 
     fn request_header(&self, name: &str) -> Result<Option<Vec<u8>>, HostError> {

@@ -83,9 +83,9 @@ impl<D: Decider> Filter<D> {
         let charges = match self.charges() {
             Ok(charges) if charges.is_empty() => return Next::Continue,
             Ok(charges) => charges,
-            Err((rule, error)) => {
+            Err((rules, error)) => {
                 self.env.metrics.failed(Count::ErrorsRequest, &error);
-                return self.decided(stream, self.undecided([rule]));
+                return self.decided(stream, self.undecided(rules));
             }
         };
         let fallback = self.undecided(charges.iter().map(|charge| charge.rule));
@@ -206,25 +206,32 @@ impl<D: Decider> Filter<D> {
         }
     }
 
-    /// What the rules that apply to the current request charge, or the first rule whose header was
-    /// unreadable.
-    fn charges(&self) -> Result<Vec<Charge>, (usize, HostError)> {
+    /// What the rules that apply to the current request charge; or the rules of which that could
+    /// not be read.
+    fn charges(&self) -> Result<Vec<Charge>, (Vec<usize>, HostError)> {
         let rules = self.env.config.rules();
         let mut read = Headers {
             env: &self.env,
             known: Vec::new(),
         };
         let mut charges = Vec::with_capacity(rules.len());
+        let mut failed = None;
+        let mut unreadable = Vec::new();
         for (index, rule) in rules.iter().enumerate() {
-            if let Some(values) = read.values(rule).map_err(|error| (index, error))? {
-                charges.push(Charge {
+            match read.values(rule) {
+                Ok(None) => {}
+                Ok(Some(values)) => charges.push(Charge {
                     rule: index,
                     values,
                     cost: COST,
-                });
+                }),
+                Err(error) => {
+                    unreadable.push(index);
+                    failed = Some(error);
+                }
             }
         }
-        Ok(charges)
+        failed.map_or(Ok(charges), |error| Err((unreadable, error)))
     }
 
     /// Nobody can decide about these rules: the first one whose policy stops the request counts,
