@@ -357,6 +357,3 @@ impl Shard {
 fn dead_of(state: &KeyState) -> Tokens {
     state.ledger().dead()
 }
-
-#[cfg(test)]
-mod tests;

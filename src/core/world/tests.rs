@@ -1,7 +1,8 @@
 //! Whole histories: never over, no refusal while tokens are left.
 
+use super::replica::charges;
 use super::*;
-use crate::replica::worker::Verdict;
+use crate::replica::worker::{Request, Verdict};
 
 const MINUTE: Span = Span::from_secs(60);
 
