@@ -5,6 +5,8 @@
 //! a thread that does not get its turn makes "undecided" the right answer, and a count could not
 //! tell that from a token that was lost.
 
+#![allow(clippy::indexing_slicing, reason = "a test that panics fails")]
+
 mod configuration;
 mod counters;
 mod exact;
