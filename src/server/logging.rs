@@ -8,7 +8,10 @@ use crate::args::{LogFormat, Serve};
 
 /// Starts logging. Only the first call of a process has an effect.
 pub fn start(serve: &Serve) {
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stdout);
+    // A log that cannot be written, to a full disk or a closed pipe, must not end the service.
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(io::stdout)
+        .log_internal_errors(false);
     let lines = match serve.log_format {
         LogFormat::Text => lines.with_ansi(io::stdout().is_terminal()).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),

@@ -1,6 +1,8 @@
 //! The `headgate` command: exit code 0 after a clean stop, 1 after a failure with one sentence on
 //! standard error, 2 for wrong usage.
 
+use std::io::Write;
+
 use headgate::{
     args::{Args, Command},
     logging, owner,
@@ -22,7 +24,8 @@ fn main() {
             result
         });
     if let Err(failure) = result {
-        eprintln!("headgate: {failure}");
+        // Nobody may be there to read it; the exit code stays.
+        drop(writeln!(std::io::stderr(), "headgate: {failure}"));
         std::process::exit(1);
     }
 }

@@ -40,9 +40,9 @@ impl Shard for Sums {
                 let sum = self.sums.entry(key).or_default();
                 *sum += amount;
                 let value = sum.to_be_bytes().to_vec();
-                step.changes.push(Change::Put {
+                step.changes.push(Change {
                     key: vec![key],
-                    value,
+                    value: Some(value),
                 });
                 step.effects.push((reply, *sum));
             }
@@ -55,9 +55,9 @@ impl Shard for Sums {
                     .push((LocalTime::new(now.get() + 1_000_000_000), reply));
             }
             Command::Fill(count, reply) => {
-                let change = |i: usize| Change::Put {
+                let change = |i: usize| Change {
                     key: i.to_be_bytes().to_vec(),
-                    value: vec![],
+                    value: Some(vec![]),
                 };
                 step.changes.extend((0..count).map(change));
                 step.effects.push((reply, 0));

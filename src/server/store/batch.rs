@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+pub use headgate_core::owner::effect::Change;
+
 /// Longest key in bytes: a kind and a 16-byte key hash, with room for a replica's or an asker's
 /// identity beside them, and within every store's own bound (Redis, etcd and NATS take more).
 pub const MAX_KEY_BYTES: usize = 128;
@@ -20,23 +22,6 @@ pub const MAX_BATCH_CHANGES: usize = 2048;
 
 /// Bytes that each change costs beside its key and value, counted towards [`MAX_BATCH_BYTES`].
 const CHANGE_OVERHEAD: usize = 16;
-
-/// One change of one record. Absolute: it says what shall be, not what to add.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// The record shall have this value.
-    Put {
-        /// Which record.
-        key: Vec<u8>,
-        /// Its whole new value.
-        value: Vec<u8>,
-    },
-    /// The record shall not exist (it need not exist now).
-    Delete {
-        /// Which record.
-        key: Vec<u8>,
-    },
-}
 
 /// The changes did not fit: they are refused as a whole and the batch is as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,11 +71,7 @@ impl Batch {
         if !size.fits_beside(self) {
             return Err(Full::NextBatch);
         }
-        for change in changes {
-            let (key, value) = match change {
-                Change::Put { key, value } => (key, Some(value)),
-                Change::Delete { key } => (key, None),
-            };
+        for Change { key, value } in changes {
             self.set(key, value);
         }
         Ok(())
@@ -155,10 +136,7 @@ impl Size {
             ..Self::default()
         };
         for change in changes {
-            let (key, value) = match change {
-                Change::Put { key, value } => (key.len(), value.len()),
-                Change::Delete { key } => (key.len(), 0),
-            };
+            let (key, value) = (change.key.len(), change.value.as_ref().map_or(0, Vec::len));
             size.longest_key = size.longest_key.max(key);
             size.longest_value = size.longest_value.max(value);
             let change_bytes = key.saturating_add(value).saturating_add(CHANGE_OVERHEAD);

@@ -140,15 +140,16 @@ async fn load(store: &impl Store, epoch: Epoch) -> Vec<Record> {
 }
 
 fn put(key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Change {
-    Change::Put {
+    Change {
         key: key.as_ref().to_vec(),
-        value: value.as_ref().to_vec(),
+        value: Some(value.as_ref().to_vec()),
     }
 }
 
 fn delete(key: impl AsRef<[u8]>) -> Change {
-    Change::Delete {
+    Change {
         key: key.as_ref().to_vec(),
+        value: None,
     }
 }
 

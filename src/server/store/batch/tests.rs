@@ -1,9 +1,9 @@
 use super::*;
 
 fn put(key: &[u8], value: Vec<u8>) -> Change {
-    Change::Put {
+    Change {
         key: key.to_vec(),
-        value,
+        value: Some(value),
     }
 }
 
@@ -16,7 +16,10 @@ fn a_later_change_of_a_key_replaces_the_earlier_one_and_its_bytes() {
     batch
         .add(vec![
             put(b"a", vec![3]),
-            Change::Delete { key: b"b".to_vec() },
+            Change {
+                key: b"b".to_vec(),
+                value: None,
+            },
         ])
         .unwrap();
     let changes: Vec<_> = batch.changes().collect();

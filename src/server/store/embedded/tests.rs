@@ -36,15 +36,9 @@ fn runtime() -> Runtime {
 }
 
 fn batch(changes: impl IntoIterator<Item = (u32, Option<u32>)>) -> Batch {
-    let change = |(key, value): (u32, Option<u32>)| {
-        let key = key.to_be_bytes().to_vec();
-        match value {
-            Some(value) => Change::Put {
-                key,
-                value: value.to_be_bytes().repeat(5),
-            },
-            None => Change::Delete { key },
-        }
+    let change = |(key, value): (u32, Option<u32>)| Change {
+        key: key.to_be_bytes().to_vec(),
+        value: value.map(|value| value.to_be_bytes().repeat(5)),
     };
     let mut batch = Batch::default();
     batch
