@@ -144,7 +144,8 @@ demo() {
     build
     need_envoy
     export HEADGATE_BIN="$target/headgate" HEADGATE_WASM="$target/headgate.wasm"
-    cargo run --locked --quiet --release -p headgate-tests --bin demo -- "$@"
+    # In place of this shell, so that a signal reaches it.
+    exec cargo run --locked --quiet --release -p headgate-tests --bin demo -- "$@"
 }
 
 test_all() {

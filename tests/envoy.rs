@@ -52,6 +52,7 @@ pub struct Envoy {
     pub process: Process,
     config: Config,
     port: Reservation,
+    plain: Reservation,
     admin: SocketAddr,
     files: Files,
     /// Number of the configuration in the watched file.
@@ -83,9 +84,9 @@ impl Envoy {
     /// # Errors
     /// When it does not come up; the end of its log is in the message.
     pub async fn start_unready(scene: &Scene, config: Config) -> Result<Self> {
-        let port = Reservation::new()?;
+        let (port, plain) = (Reservation::new()?, Reservation::new()?);
         let folder = scene.folder().join(&config.node);
-        let files = Files::write(&folder, &config, port.address())?;
+        let files = Files::write(&folder, &config, port.address(), plain.address())?;
         let mut process = Process::start(Spec {
             name: config.node.clone(),
             program: program()?,
@@ -98,6 +99,7 @@ impl Envoy {
             process,
             config,
             port,
+            plain,
             admin,
             files,
             version: 1,
@@ -170,6 +172,12 @@ impl Envoy {
         self.port.address()
     }
 
+    /// Where it takes requests past the plugin; nobody listens there without [`Config::plain`].
+    #[must_use]
+    pub fn plain_address(&self) -> SocketAddr {
+        self.plain.address()
+    }
+
     /// Its node id.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -224,7 +232,7 @@ impl Envoy {
 }
 
 impl Files {
-    fn write(folder: &Path, config: &Config, port: SocketAddr) -> Result<Self> {
+    fn write(folder: &Path, config: &Config, port: SocketAddr, plain: SocketAddr) -> Result<Self> {
         let files = Self {
             bootstrap: folder.join("bootstrap.json"),
             listeners: folder.join("watched").join("listeners.json"),
@@ -233,7 +241,7 @@ impl Files {
         let watched = folder.join("watched");
         std::fs::create_dir_all(&watched)
             .with_context(|| format!("cannot make {}", watched.display()))?;
-        let bootstrap = config.bootstrap(port, &files.listeners);
+        let bootstrap = config.bootstrap(port, plain, &files.listeners);
         write(&files.bootstrap, &bootstrap.to_string())?;
         write(&files.listeners, &config.discovery(port, 1).to_string())?;
         Ok(files)
@@ -294,7 +302,10 @@ async fn fetch_stats(admin: SocketAddr) -> Result<Stats> {
 }
 
 /// `$ENVOY`, else one on the PATH, else the one that `build.sh` installs.
-fn program() -> Result<PathBuf> {
+///
+/// # Errors
+/// When there is none.
+pub fn program() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("ENVOY") {
         return Ok(PathBuf::from(named));
     }

@@ -13,13 +13,11 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Request, Response};
 use std::convert::Infallible;
 
+use crate::grpc::{PREFIX, framed};
 use crate::http::{AsyncAnswer, Server};
 
 /// Calls that are remembered; more than a test of a misbehaving counter makes in its time.
 const REMEMBERED: usize = 10_000;
-
-/// Length of the prefix of a gRPC message: one byte of flags, four of length.
-const PREFIX: usize = 5;
 
 /// What to answer.
 #[derive(Clone)]
@@ -168,15 +166,6 @@ impl AsyncAnswer<Body> for Answer {
             }
         }
     }
-}
-
-/// A message behind gRPC's prefix, which announces `length` bytes.
-fn framed(message: &[u8], length: usize) -> Bytes {
-    let length = u32::try_from(length).unwrap_or(u32::MAX);
-    let mut frame = vec![0];
-    frame.extend_from_slice(&length.to_be_bytes());
-    frame.extend_from_slice(message);
-    frame.into()
 }
 
 fn grpc(frame: Bytes, status: u16) -> Response<Body> {

@@ -9,10 +9,14 @@
 pub mod counter;
 pub mod envoy;
 pub mod fake_counter;
+pub mod fleet;
+pub mod grpc;
 pub mod http;
 pub mod load;
 pub mod poll;
 pub mod ports;
 pub mod process;
+pub mod rules;
 pub mod scene;
 pub mod upstream;
+pub mod windows;

@@ -184,6 +184,7 @@ impl Load {
         while let Some(part) = workers.join_next().await {
             outcome.merge(part?);
         }
+        outcome.started = run.start;
         outcome.elapsed = run.start.elapsed();
         Ok(outcome)
     }

@@ -101,6 +101,14 @@ impl Process {
     /// When it has not ended after `deadline`.
     pub async fn terminate(&mut self, deadline: Duration) -> Result<ExitStatus> {
         signal(&self.child, Signal::TERM)?;
+        self.ended(deadline).await
+    }
+
+    /// Waits for its end by itself.
+    ///
+    /// # Errors
+    /// When it has not ended after `deadline`.
+    pub async fn ended(&mut self, deadline: Duration) -> Result<ExitStatus> {
         let what = format!("the end of {}", self.spec.name);
         poll::until(&what, deadline, async || Ok(self.child.try_wait()?)).await
     }

@@ -1,5 +1,5 @@
-//! What stands behind the Envoys: answers every request and counts, per value of one header, what
-//! got through to it.
+//! What stands behind the Envoys: answers every request and counts, per value of a header, what got
+//! through to it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ pub struct Upstream {
 
 #[derive(Debug)]
 struct Counts {
-    header: HeaderName,
+    headers: Vec<HeaderName>,
     by_value: Mutex<BTreeMap<Vec<u8>, u64>>,
 }
 
@@ -35,8 +35,16 @@ impl Upstream {
     /// # Errors
     /// When no port is free.
     pub async fn start(header: HeaderName) -> Result<Self> {
+        Self::start_for(vec![header]).await
+    }
+
+    /// Starts one that counts by the value of the first of these headers that a request has.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn start_for(headers: Vec<HeaderName>) -> Result<Self> {
         let counts = Arc::new(Counts {
-            header,
+            headers,
             by_value: Mutex::default(),
         });
         let server = Server::start(Answer(Arc::clone(&counts))).await?;
@@ -75,10 +83,12 @@ struct Answer(Arc<Counts>);
 
 impl AsyncAnswer<Full<Bytes>> for Answer {
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let value = request
-            .headers()
-            .get(&self.0.header)
-            .map_or(&b""[..], HeaderValue::as_bytes);
+        let mut present = self
+            .0
+            .headers
+            .iter()
+            .filter_map(|name| request.headers().get(name));
+        let value = present.next().map_or(&b""[..], HeaderValue::as_bytes);
         self.0.with(|counts| match counts.get_mut(value) {
             Some(count) => *count += 1,
             None => drop(counts.insert(value.to_vec(), 1)),

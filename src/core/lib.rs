@@ -12,3 +12,6 @@ pub mod units;
 pub mod window;
 pub mod wire;
 pub mod words;
+
+#[cfg(test)]
+mod world;

@@ -1,5 +1,5 @@
-//! Records of a fixed number of little-endian 64-bit words: the format of everything a replica keeps
-//! in shared memory. Fixed places make reading one field one load, and a record's size a constant.
+//! Records of a fixed number of little-endian 64-bit words: the format of everything that a replica
+//! keeps in shared memory. A field's place is a constant, and so is a record's size.
 
 /// Bytes of one word.
 pub const WORD_BYTES: usize = 8;

@@ -4,12 +4,13 @@
 //! missing key succeeds whatever it expects, version 0 overwrites), the clock is driven by hand, and
 //! calls are recorded for the test to answer.
 
+pub(crate) mod counter;
+pub(crate) mod fleet;
 #[cfg(test)]
 mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::num::NonZeroU32;
 use std::rc::Rc;
 
 use headgate_core::units::{LocalTime, Span};
@@ -81,6 +82,16 @@ impl FakeEnvoy {
         })
     }
 
+    /// Its clock.
+    pub(crate) fn now(&self) -> LocalTime {
+        self.0.now.get()
+    }
+
+    /// Where its random numbers begin.
+    pub(crate) fn seed(&self, seed: u64) {
+        self.0.random.set(seed);
+    }
+
     /// Time passes.
     pub(crate) fn advance(&self, span: Span) {
         self.0.now.set(self.0.now.get().plus(span));
@@ -94,6 +105,19 @@ impl FakeEnvoy {
     /// The oldest call that the test has not taken yet.
     pub(crate) fn next_call(&self) -> Option<SentCall> {
         self.0.calls.borrow_mut().pop_front()
+    }
+
+    /// The keys of shared data.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.0.data.borrow().keys().cloned().collect()
+    }
+
+    /// Overwrites shared data, as a fault would.
+    pub(crate) fn overwrite(&self, key: &str, value: &[u8]) {
+        let version = self.0.version.get() + 1;
+        self.0.version.set(version);
+        let value = (value.to_vec(), version);
+        self.0.data.borrow_mut().insert(key.to_owned(), value);
     }
 
     /// A counter's or gauge's value; 0 if nobody has changed it.
@@ -236,7 +260,9 @@ impl Host for FakeHost {
         self.check(Operation::Random)?;
         let number = self.process.random.get() + 1;
         self.process.random.set(number);
-        Ok(u128::from(number).to_le_bytes())
+        // Every half of it differs from every other.
+        let mixed = u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        Ok(mixed.to_le_bytes())
     }
 
     fn request_header(&self, name: &str) -> Result<Option<Vec<u8>>, HostError> {
@@ -244,35 +270,34 @@ impl Host for FakeHost {
         Ok(self.headers.borrow().get(name).cloned())
     }
 
-    fn shared(&self, key: &str) -> Result<Option<Shared>, HostError> {
+    fn shared(&self, key: &str) -> Result<Stored, HostError> {
         self.check(Operation::SharedData)?;
         let data = self.process.data.borrow();
-        Ok(data.get(key).and_then(|(value, version)| {
-            let version = Version(NonZeroU32::new(*version)?);
-            Some(Shared {
-                value: value.clone(),
-                version,
-            })
+        let absent = Stored {
+            value: Vec::new(),
+            version: Expected::Absent,
+        };
+        Ok(data.get(key).map_or(absent, |(value, version)| Stored {
+            value: value.clone(),
+            version: Expected::Version(*version),
         }))
     }
 
-    fn set_shared(&self, key: &str, value: &[u8], expected: Expected) -> Result<Write, HostError> {
+    fn set_shared(&self, key: &str, value: &[u8], expected: Expected) -> Result<bool, HostError> {
         self.check(Operation::SharedData)?;
         let expected = match expected {
             Expected::Absent => u32::MAX,
-            Expected::Version(version) => version.0.get(),
+            Expected::Version(version) => version,
         };
         let mut data = self.process.data.borrow_mut();
-        if data
-            .get(key)
-            .is_some_and(|(_, version)| *version != expected)
-        {
-            return Ok(Write::Lost);
+        let present = data.get(key).map(|(_, version)| *version);
+        if present.is_some_and(|version| expected != 0 && version != expected) {
+            return Ok(false);
         }
         let version = self.process.version.get().checked_add(1).unwrap_or(1);
         self.process.version.set(version);
         data.insert(key.to_owned(), (value.to_vec(), version));
-        Ok(Write::Done)
+        Ok(true)
     }
 
     fn register_queue(&self, name: &str) -> Result<QueueId, HostError> {

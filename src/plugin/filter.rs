@@ -9,25 +9,26 @@ mod tests;
 mod wake;
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
-use headgate_core::rule::{Config, Missing, Policy, Rule};
-use headgate_core::units::{LocalTime, Span};
+use headgate_core::key::Value;
+use headgate_core::replica::worker::{Charge, Settled, Verdict};
+use headgate_core::rule::{Missing, Policy, Rule};
+use headgate_core::units::{LocalTime, Span, Tokens};
 
-use crate::decide::{Applied, Decider, Env, RuleIndex, Settled, Step, Value, Verdict};
+use crate::decide::{Decider, Env, request_id};
 use crate::host_api::{CallFailure, CallToken, HostError, QueueId, Reply, StreamId};
 use crate::metrics::Count;
 use crate::reply;
 
 use wake::Wake;
 
-/// Period of the tick. It finds what was lost (a wake-up, an answer), so it needs to be short only
-/// against the timeouts; every worker and the main thread run it.
-pub const TICK_MS: u32 = 50;
+/// Period of the tick while requests wait or the replica has no seat: a deadline is met within it,
+/// and a seat that another worker got is seen within it.
+pub const TICK_BUSY_MS: u32 = 10;
 
-/// Most requests that wait in one worker: they cost about 100 bytes each here and tens of
-/// kilobytes in Envoy, whose circuit breakers are of this order. One more is undecided at once.
-pub const MAX_WAITING: usize = 16_384;
+/// Period of the tick otherwise. It keeps the watch and the estimate of time; every worker and the
+/// main thread run it, at a few microseconds each time.
+pub const TICK_IDLE_MS: u32 = 100;
 
 /// What Envoy is to do with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,10 @@ pub enum Next {
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     since: LocalTime,
-    rule: RuleIndex,
+    /// When it is given up here if the decider has lost it.
+    until: LocalTime,
+    /// Its answer then.
+    fallback: Verdict,
 }
 
 /// The filter of one root in one worker.
@@ -53,34 +57,72 @@ pub struct Filter<D> {
     decider: D,
     wake: Wake,
     waiting: BTreeMap<StreamId, Waiting>,
+    tick_ms: u32,
+    /// The last time that was read.
+    clock: LocalTime,
 }
 
 impl<D: Decider> Filter<D> {
-    /// A filter that decides with `decider`.
+    /// A filter that decides with `decider`, and starts its tick.
     #[must_use]
     pub fn new(env: Env, decider: D) -> Self {
-        Self {
+        let mut filter = Self {
             env,
             decider,
             wake: Wake::default(),
             waiting: BTreeMap::new(),
-        }
+            tick_ms: 0,
+            clock: LocalTime::ZERO,
+        };
+        filter.set_tick(TICK_BUSY_MS);
+        filter
     }
 
     /// The headers of a request have come. Call once for each request, from its headers callback.
     pub fn request(&mut self, stream: StreamId) -> Next {
-        let applied = match self.applied() {
-            Ok(applied) if applied.is_empty() => return Next::Continue,
-            Ok(applied) => applied,
-            Err((rule, error)) => {
+        let charges = match self.charges() {
+            Ok(charges) if charges.is_empty() => return Next::Continue,
+            Ok(charges) => charges,
+            Err((rules, error)) => {
                 self.env.metrics.failed(Count::ErrorsRequest, &error);
-                return self.decided(stream, Verdict::Undecided { rule });
+                return self.decided(stream, self.undecided(rules));
             }
         };
-        match self.decider.request(stream, applied) {
-            Step::Done(verdict) => self.decided(stream, verdict),
-            Step::Wait { rule } => self.wait(stream, rule),
+        let fallback = self.undecided(charges.iter().map(|charge| charge.rule));
+        match self.decide(stream, charges, fallback) {
+            Ok(next) => next,
+            Err(error) => {
+                self.env.metrics.failed(Count::ErrorsRequest, &error);
+                self.decided(stream, fallback)
+            }
         }
+    }
+
+    fn decide(
+        &mut self,
+        stream: StreamId,
+        charges: Vec<Charge>,
+        fallback: Verdict,
+    ) -> Result<Next, HostError> {
+        let since = self.now()?;
+        let deadline = since.plus(self.env.config.counter().timeout());
+        let settled = self.decider.request(since, deadline, stream, charges)?;
+        if settled.is_none() || self.decider.has_something_to_send() {
+            self.wake.call(&self.env);
+        }
+        Ok(match settled {
+            Some(settled) => self.decided(stream, settled.verdict),
+            None => {
+                let until = deadline.plus(Span::from_millis(TICK_BUSY_MS.into()));
+                let waiting = Waiting {
+                    since,
+                    until,
+                    fallback,
+                };
+                self.waiting.insert(stream, waiting);
+                Next::Stop
+            }
+        })
     }
 
     /// A request is over. One that waited is forgotten.
@@ -93,70 +135,123 @@ impl<D: Decider> Filter<D> {
 
     /// A queue of this root has something: it woke itself up.
     pub fn queue_ready(&mut self, queue: QueueId) {
-        if self.wake.take(&self.env, queue) {
-            let settled = self.decider.wake();
-            self.settle(settled);
+        if !self.wake.take(&self.env, queue) {
+            return;
+        }
+        match self.now() {
+            Ok(now) => {
+                let settled = self.decider.wake(now);
+                self.settle(settled);
+            }
+            // The tick does the same, and deals with what it cannot do.
+            Err(error) => self.env.metrics.failed(Count::ErrorsRequest, &error),
+        }
+        if self.decider.is_busy() {
+            self.set_tick(TICK_BUSY_MS);
         }
     }
 
     /// The tick.
     pub fn tick(&mut self) {
-        // A wake-up may be lost; what it was for must not be.
-        if self.wake.overdue() {
-            let settled = self.decider.wake();
-            self.settle(settled);
-        }
-        let settled = self.decider.tick();
+        self.wake.forget_lost();
+        let now = match self.now() {
+            Ok(now) => now,
+            Err(error) => {
+                // Without a clock nobody can say that one may wait on.
+                self.env.metrics.failed(Count::ErrorsRequest, &error);
+                self.give_up(self.clock, |_| true);
+                return;
+            }
+        };
+        let settled = self.decider.tick(now);
         self.settle(settled);
-        self.end_long_waits();
+        self.give_up(now, |waiting| waiting.until <= now);
+        let is_busy = self.decider.is_busy() || !self.waiting.is_empty();
+        self.set_tick(if is_busy { TICK_BUSY_MS } else { TICK_IDLE_MS });
     }
 
     /// A call has ended.
     pub fn answered(&mut self, token: CallToken, answer: Result<&[u8], CallFailure>) {
-        let settled = self.decider.answered(token, answer);
+        // An answer without a time is none: it cannot be said what in it still holds.
+        let (now, answer) = match self.now() {
+            Ok(now) => (now, answer),
+            Err(error) => {
+                self.env.metrics.failed(Count::ErrorsRequest, &error);
+                (self.clock, Err(CallFailure::Unreadable))
+            }
+        };
+        let settled = self.decider.answered(now, token, answer);
         self.settle(settled);
     }
 
-    /// The rules that apply to the current request, or the first whose header was unreadable.
-    fn applied(&self) -> Result<Vec<Applied>, (RuleIndex, HostError)> {
-        let config = &self.env.config;
+    /// The root ends. Nothing will come for it any more, so nothing may wait.
+    pub fn close(&mut self) {
+        self.set_tick(0);
+        self.give_up(self.clock, |_| true);
+        self.decider.close();
+    }
+
+    fn now(&mut self) -> Result<LocalTime, HostError> {
+        self.clock = self.env.host.now()?;
+        Ok(self.clock)
+    }
+
+    fn set_tick(&mut self, period_ms: u32) {
+        if period_ms == self.tick_ms {
+            return;
+        }
+        match self.env.host.set_tick_ms(period_ms) {
+            Ok(()) => self.tick_ms = period_ms,
+            Err(error) => self.env.metrics.failed(Count::ErrorsWake, &error),
+        }
+    }
+
+    /// What the rules that apply to the current request charge; or the rules of which that could
+    /// not be read.
+    fn charges(&self) -> Result<Vec<Charge>, (Vec<usize>, HostError)> {
+        let rules = self.env.config.rules();
         let mut read = Headers {
             env: &self.env,
             known: Vec::new(),
         };
-        let mut applied = Vec::with_capacity(config.rules().len());
-        for (index, rule) in config.rules().iter().enumerate() {
-            let rule_index = RuleIndex(index);
-            if let Some(values) = read.values(rule).map_err(|error| (rule_index, error))? {
-                applied.push(Applied {
-                    rule: rule_index,
+        let mut charges = Vec::with_capacity(rules.len());
+        let mut failed = None;
+        let mut unreadable = Vec::new();
+        for (index, rule) in rules.iter().enumerate() {
+            match read.values(rule) {
+                Ok(None) => {}
+                Ok(Some(values)) => charges.push(Charge {
+                    rule: index,
                     values,
-                });
+                    cost: COST,
+                }),
+                Err(error) => {
+                    unreadable.push(index);
+                    failed = Some(error);
+                }
             }
         }
-        Ok(applied)
+        failed.map_or(Ok(charges), |error| Err((unreadable, error)))
     }
 
-    fn wait(&mut self, stream: StreamId, rule: RuleIndex) -> Next {
-        let undecided = Verdict::Undecided { rule };
-        if self.waiting.len() >= MAX_WAITING {
-            self.decider.gone(stream);
-            self.env.metrics.count(Count::ErrorsOverload);
-            return self.decided(stream, undecided);
-        }
-        let since = match self.env.host.now() {
-            Ok(now) => now,
-            Err(error) => {
-                // Without a clock nobody could say when it has waited long enough.
-                self.decider.gone(stream);
-                self.env.metrics.failed(Count::ErrorsRequest, &error);
-                return self.decided(stream, undecided);
+    /// Nobody can decide about these rules: the first one whose policy stops the request counts,
+    /// else the first one.
+    fn undecided(&self, rules: impl IntoIterator<Item = usize>) -> Verdict {
+        let mut first = None;
+        for index in rules {
+            let rule = self.env.config.rules().get(index);
+            if rule.is_none_or(|rule| rule.when_undecided() == Policy::Deny) {
+                return Verdict::Undecided {
+                    rule: index,
+                    passes: false,
+                };
             }
-        };
-        self.waiting.insert(stream, Waiting { since, rule });
-        self.env.metrics.count(Count::Asked);
-        self.wake.call(&self.env);
-        Next::Stop
+            first.get_or_insert(index);
+        }
+        Verdict::Undecided {
+            rule: first.unwrap_or_default(),
+            passes: true,
+        }
     }
 
     /// Acts on a verdict inside of the request's own callback.
@@ -173,12 +268,15 @@ impl<D: Decider> Filter<D> {
     /// Acts on verdicts for waiting requests. One that does not wait (any more) was answered or
     /// has gone, and gets nothing.
     fn settle(&mut self, settled: Vec<Settled>) {
-        for (stream, verdict) in settled {
-            let Some(waiting) = self.waiting.remove(&stream) else {
+        for settled in settled {
+            let stream = StreamId(settled.request.get());
+            if self.waiting.remove(&stream).is_none() {
                 continue;
-            };
-            self.record_wait(waiting);
-            match self.outcome(verdict) {
+            }
+            if let Some(waited) = settled.waited {
+                self.env.metrics.waited(waited);
+            }
+            match self.outcome(settled.verdict) {
                 None => {
                     if let Err(error) = self.env.host.resume(stream) {
                         self.env.metrics.failed(Count::ErrorsRequest, &error);
@@ -191,7 +289,7 @@ impl<D: Decider> Filter<D> {
 
     /// Counts a verdict, and says what to reply; nothing lets the request pass.
     fn outcome(&self, verdict: Verdict) -> Option<Reply> {
-        let config: &Config = &self.env.config;
+        let rule_of = |index: usize| self.env.config.rules().get(index);
         match verdict {
             Verdict::Admit => {
                 self.env.metrics.count(Count::Admitted);
@@ -199,18 +297,13 @@ impl<D: Decider> Filter<D> {
             }
             Verdict::Refuse { rule, retry_after } => {
                 self.env.metrics.count(Count::Refused);
-                let reply = rule
-                    .of(config)
-                    .map(|rule| reply::refused(rule, retry_after));
+                let reply = rule_of(rule).map(|rule| reply::refused(rule, retry_after));
                 Some(reply.unwrap_or_else(reply::unconfigured))
             }
-            Verdict::Undecided { rule } => {
+            Verdict::Undecided { rule, passes } => {
                 self.env.metrics.count(Count::Undecided);
-                match rule.of(config) {
-                    Some(rule) if rule.when_undecided() == Policy::Allow => None,
-                    Some(rule) => Some(reply::undecided(rule)),
-                    None => Some(reply::unconfigured()),
-                }
+                let reply = || rule_of(rule).map_or_else(reply::unconfigured, reply::undecided);
+                (!passes).then(reply)
             }
         }
     }
@@ -221,32 +314,28 @@ impl<D: Decider> Filter<D> {
         }
     }
 
-    fn record_wait(&self, waiting: Waiting) {
-        if let Ok(now) = self.env.host.now() {
-            self.env
-                .metrics
-                .waited(now.since(waiting.since).get() / 1_000);
-        }
-    }
-
     /// The last resort against a wait without end: the decider ends waits at their deadline, this
-    /// ends those it has lost.
-    fn end_long_waits(&mut self) {
-        // Without a clock nobody can say that one may wait on.
-        let now = self.env.host.now().unwrap_or(LocalTime::MAX);
-        let timeout = self.env.config.counter().timeout();
-        let tick = Span::from_millis(TICK_MS.into());
-        let longest = Span::new(timeout.get().saturating_add(tick.get()));
-        let over: Vec<Settled> = (self.waiting.iter())
-            .filter(|(_, waiting)| now.since(waiting.since) >= longest)
-            .map(|(stream, waiting)| (*stream, Verdict::Undecided { rule: waiting.rule }))
+    /// ends those it has lost, or cannot end.
+    fn give_up(&mut self, now: LocalTime, is_over: impl Fn(&Waiting) -> bool) {
+        let over: Vec<(StreamId, Waiting)> = (self.waiting.iter())
+            .filter(|(_, waiting)| is_over(waiting))
+            .map(|(stream, waiting)| (*stream, *waiting))
             .collect();
-        for (stream, _) in &over {
-            self.decider.gone(*stream);
+        let mut settled = Vec::with_capacity(over.len());
+        for (stream, waiting) in over {
+            self.decider.gone(stream);
+            settled.push(Settled {
+                request: request_id(stream),
+                verdict: waiting.fallback,
+                waited: Some(now.since(waiting.since)),
+            });
         }
-        self.settle(over);
+        self.settle(settled);
     }
 }
+
+/// What a request costs under each of its rules.
+const COST: Tokens = Tokens::new(1);
 
 /// The headers of one request, each read once: a read costs about 0.8 microseconds.
 struct Headers<'a> {
@@ -272,7 +361,7 @@ impl<'a> Headers<'a> {
         if let Some((_, value)) = self.known.iter().find(|(known, _)| *known == name) {
             return Ok(value.clone());
         }
-        let value: Value = self.env.host.request_header(name)?.map(Rc::from);
+        let value: Value = self.env.host.request_header(name)?.map(Into::into);
         self.known.push((name, value.clone()));
         Ok(value)
     }

@@ -9,7 +9,6 @@
 mod abi;
 mod contexts;
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use headgate_core::units::LocalTime;
@@ -17,7 +16,7 @@ use proxy_wasm::hostcalls;
 
 use crate::host_api::{
     Call, CallFailure, CallToken, Expected, Host, HostError, MAX_ANSWER_BYTES, MetricId,
-    MetricKind, Operation, QueueId, Reply, Shared, StreamId, Version, Write,
+    MetricKind, Operation, QueueId, Reply, Stored, StreamId,
 };
 use crate::reply;
 
@@ -120,7 +119,7 @@ impl Host for EnvoyHost {
         Ok(present.then(|| returned.take()))
     }
 
-    fn shared(&self, key: &str) -> Result<Option<Shared>, HostError> {
+    fn shared(&self, key: &str) -> Result<Stored, HostError> {
         let mut returned = Returned::default();
         let (data, size) = returned.places();
         let mut version = 0;
@@ -128,31 +127,34 @@ impl Host for EnvoyHost {
         let status = unsafe {
             abi::proxy_get_shared_data(key.as_ptr(), key.len(), data, size, &raw mut version)
         };
-        if !found(Operation::SharedData, status)? {
-            return Ok(None);
-        }
-        let value = returned.take();
-        // The host skips 0; were it to come, a write that expects it would overwrite blindly.
-        let none = HostError {
-            operation: Operation::SharedData,
-            status: abi::OK,
+        let version = if found(Operation::SharedData, status)? {
+            Expected::Version(version)
+        } else {
+            Expected::Absent
         };
-        let version = Version(NonZeroU32::new(version).ok_or(none)?);
-        Ok(Some(Shared { value, version }))
+        let value = returned.take();
+        Ok(Stored { value, version })
     }
 
-    fn set_shared(&self, key: &str, value: &[u8], expected: Expected) -> Result<Write, HostError> {
+    fn set_shared(&self, key: &str, value: &[u8], expected: Expected) -> Result<bool, HostError> {
         let expected = match expected {
             Expected::Absent => NOTHING,
-            Expected::Version(version) => version.0.get(),
+            // The host skips 0; were it to come, writing with it would overwrite blindly.
+            Expected::Version(0) => {
+                return Err(HostError {
+                    operation: Operation::SharedData,
+                    status: abi::OK,
+                });
+            }
+            Expected::Version(version) => version,
         };
         let (at, length) = (value.as_ptr(), value.len());
         // SAFETY: pointers and lengths are those of the key and the value.
         let status =
             unsafe { abi::proxy_set_shared_data(key.as_ptr(), key.len(), at, length, expected) };
         match status {
-            abi::CAS_MISMATCH => Ok(Write::Lost),
-            status => check(Operation::SharedData, status).map(|()| Write::Done),
+            abi::CAS_MISMATCH => Ok(false),
+            status => check(Operation::SharedData, status).map(|()| true),
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::num::NonZeroU32;
 
+pub use headgate_core::replica::shared::{Expected, Stored};
 use headgate_core::units::LocalTime;
 
 /// The request and response of one HTTP exchange, as Envoy numbers it on its worker.
@@ -33,40 +34,6 @@ pub enum MetricKind {
     Gauge,
     /// Distribution of recorded values.
     Histogram,
-}
-
-/// The version of a shared value; every write of any key gives a new one.
-///
-/// Never 0, which the host takes for "overwrite whatever is there".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version(pub NonZeroU32);
-
-/// A value of Envoy's shared data.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shared {
-    /// The bytes; may be empty.
-    pub value: Vec<u8>,
-    /// What a write that follows from this value expects.
-    pub version: Version,
-}
-
-/// What must hold of a shared value for a write to happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
-    /// Nobody has written it yet.
-    Absent,
-    /// It is still the one that was read.
-    Version(Version),
-}
-
-/// How a conditional write ended. Losing is an ordinary outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Write {
-    /// It happened.
-    Done,
-    /// Another worker was first: read again.
-    Lost,
 }
 
 /// A method of the counter service.
@@ -174,6 +141,9 @@ pub enum CallFailure {
     /// [`MAX_ANSWER_BYTES`].
     #[error("the answer could not be read")]
     Unreadable,
+    /// Envoy has not reported its end, long after its timeout.
+    #[error("the call has not ended long after its timeout")]
+    Overdue,
 }
 
 /// Longest answer that is read: the service answers a batch of at most 256 keys in far less, so
@@ -195,11 +165,12 @@ pub trait Host: std::fmt::Debug {
     /// The first value of a header of the request whose headers callback is running; any bytes.
     fn request_header(&self, name: &str) -> Result<Option<Vec<u8>>, HostError>;
 
-    /// Reads shared data; none if the key was never written.
-    fn shared(&self, key: &str) -> Result<Option<Shared>, HostError>;
+    /// Reads shared data; absent and no bytes if the key was never written.
+    fn shared(&self, key: &str) -> Result<Stored, HostError>;
 
-    /// Writes shared data if `expected` holds. Keys are never freed, so they are ours to bound.
-    fn set_shared(&self, key: &str, value: &[u8], expected: Expected) -> Result<Write, HostError>;
+    /// Writes shared data if `expected` holds, and says whether it did. Keys are never freed, so
+    /// they are ours to bound.
+    fn set_shared(&self, key: &str, value: &[u8], expected: Expected) -> Result<bool, HostError>;
 
     /// Makes a queue, or takes over the notifications of one with this name.
     fn register_queue(&self, name: &str) -> Result<QueueId, HostError>;

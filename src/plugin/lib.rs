@@ -10,6 +10,7 @@ pub mod host_api;
 pub mod metrics;
 pub mod reply;
 pub mod root;
+pub mod shared;
 pub mod upstream;
 pub mod worker;
 

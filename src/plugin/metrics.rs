@@ -6,6 +6,8 @@
 use std::fmt;
 use std::rc::Rc;
 
+use headgate_core::units::Span;
+
 use crate::host_api::{Host, HostError, MetricId, MetricKind};
 
 /// A counter. Every request that at least one rule applied to ends in exactly one of the first
@@ -20,7 +22,7 @@ pub enum Count {
     Undecided,
     /// Gone while it waited for its decision.
     Abandoned,
-    /// Waited for the counter service.
+    /// Decided after waiting for the counter service.
     Asked,
     /// Asks that no request waited for.
     AskedAhead,
@@ -30,15 +32,15 @@ pub enum Count {
     ErrorsCall,
     /// An answer that does not make sense.
     ErrorsAnswer,
-    /// Shared data could not be read or written, or holds what is not ours.
+    /// Shared data could not be read or written, or other workers were faster too often in a row.
     ErrorsSharedData,
-    /// Too many workers at one cell: gave up trying.
-    ErrorsContention,
-    /// The worker could not be woken through its queue.
-    ErrorsQueue,
-    /// A request could not be read, resumed or answered.
+    /// A value in shared data broke an invariant, or was about to.
+    ErrorsInvariant,
+    /// The worker's queue or timer could not be set to wake it.
+    ErrorsWake,
+    /// A request could not be read, timed, resumed or answered.
     ErrorsRequest,
-    /// Too many requests wait already.
+    /// Too many requests wait already, or too many returns and resolutions.
     ErrorsOverload,
 }
 
@@ -55,8 +57,8 @@ impl Count {
         Self::ErrorsCall,
         Self::ErrorsAnswer,
         Self::ErrorsSharedData,
-        Self::ErrorsContention,
-        Self::ErrorsQueue,
+        Self::ErrorsInvariant,
+        Self::ErrorsWake,
         Self::ErrorsRequest,
         Self::ErrorsOverload,
     ];
@@ -73,8 +75,8 @@ impl Count {
             Self::ErrorsCall => "headgate_errors_call_total",
             Self::ErrorsAnswer => "headgate_errors_answer_total",
             Self::ErrorsSharedData => "headgate_errors_shared_data_total",
-            Self::ErrorsContention => "headgate_errors_contention_total",
-            Self::ErrorsQueue => "headgate_errors_queue_total",
+            Self::ErrorsInvariant => "headgate_errors_invariant_total",
+            Self::ErrorsWake => "headgate_errors_wake_total",
             Self::ErrorsRequest => "headgate_errors_request_total",
             Self::ErrorsOverload => "headgate_errors_overload_total",
         }
@@ -85,6 +87,8 @@ impl Count {
 const CELLS_IN_USE: &str = "headgate_cells_in_use";
 /// How long requests waited for a decision, in microseconds.
 const ASK_WAIT_US: &str = "headgate_ask_wait_us";
+
+const NANOS_PER_MICRO: u64 = 1_000;
 
 /// The metrics of one root.
 #[derive(Debug)]
@@ -120,10 +124,11 @@ impl Metrics {
     }
 
     /// Counts several; none changes nothing.
-    pub fn add(&self, count: Count, number: u32) {
+    pub fn add(&self, count: Count, number: u64) {
         let id = self.counts.get(count as usize).copied().flatten();
         if let (Some(id), 1..) = (id, number) {
-            report(self.host.add_metric(id, i64::from(number)));
+            let number = i64::try_from(number).unwrap_or(i64::MAX);
+            report(self.host.add_metric(id, number));
         }
     }
 
@@ -140,10 +145,11 @@ impl Metrics {
         }
     }
 
-    /// A request got its decision after this many microseconds.
-    pub fn waited(&self, micros: u64) {
+    /// A request got its decision after waiting for so long.
+    pub fn waited(&self, span: Span) {
+        self.count(Count::Asked);
         if let Some(id) = self.ask_wait_us {
-            report(self.host.record_metric(id, micros));
+            report(self.host.record_metric(id, span.get() / NANOS_PER_MICRO));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use headgate_core::rule::Config;
 
 use crate::decide::Env;
-use crate::filter::{Filter, TICK_MS};
+use crate::filter::Filter;
 use crate::host_api::Host;
 use crate::metrics::Metrics;
 use crate::upstream::Upstream;
@@ -38,9 +38,6 @@ pub fn configure(host: Rc<dyn Host>, text: &[u8]) -> Option<Filter<Worker>> {
         log::error!("headgate: configuration refused: counter: names too long for Envoy");
         return None;
     };
-    if let Err(error) = host.set_tick_ms(TICK_MS) {
-        log::error!("headgate: without a tick, lost answers are not noticed: {error}");
-    }
     let metrics = Rc::new(Metrics::define(Rc::clone(&host)));
     let env = Env {
         host,
@@ -55,6 +52,7 @@ pub fn configure(host: Rc<dyn Host>, text: &[u8]) -> Option<Filter<Worker>> {
 mod tests {
     use super::*;
     use crate::fake::FakeEnvoy;
+    use crate::filter::TICK_BUSY_MS;
     use crate::host_api::Operation;
 
     const GOOD: &str = r#"{"counter": {"cluster": "c"}, "rules": [
@@ -64,7 +62,14 @@ mod tests {
     fn a_good_configuration_starts_the_tick() {
         let host = FakeEnvoy::new().worker(0);
         assert!(configure(host.clone(), GOOD.as_bytes()).is_some());
-        assert_eq!(host.tick_ms(), TICK_MS);
+        assert_eq!(host.tick_ms(), TICK_BUSY_MS);
+    }
+
+    #[test]
+    fn a_trial_configuration_writes_nothing_that_others_see() {
+        let envoy = FakeEnvoy::new();
+        assert!(configure(envoy.worker(0), GOOD.as_bytes()).is_some());
+        assert_eq!((envoy.keys(), envoy.next_call()), (vec![], None));
     }
 
     #[test]
@@ -84,6 +89,8 @@ mod tests {
             Operation::Metric,
             Operation::Clock,
             Operation::Queue,
+            Operation::Random,
+            Operation::SharedData,
         ] {
             envoy.fail(operation, true);
         }

@@ -1,10 +1,19 @@
 //! The monotonic clock of this process. Durations and deadlines are measured on it, never on the
 //! wall clock.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use headgate_core::units::LocalTime;
+use headgate_core::units::{LocalTime, ServiceTime};
 use tokio::time::Instant;
+
+/// The wall clock, as service time counts: nanoseconds since the Unix epoch, at least 0. Only a
+/// start without any better source reads service time from it.
+pub fn wall() -> ServiceTime {
+    let since_epoch = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    ServiceTime::new(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
+}
 
 /// Counts from the moment it was made; copies count the same.
 #[derive(Clone, Copy, Debug)]

@@ -11,5 +11,6 @@ pub mod http;
 pub mod logging;
 pub mod metrics;
 pub mod owner;
+pub mod rpc;
 pub mod serve;
 pub mod store;

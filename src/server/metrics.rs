@@ -2,6 +2,8 @@
 //!
 //! No label ever carries a value that came from a request, so the number of series is fixed.
 
+mod owner;
+
 use std::sync::Arc;
 
 use prometheus_client::{
@@ -22,6 +24,8 @@ pub struct Metrics {
     pub store: StoreMetrics,
     /// Of the engine.
     pub engine: EngineMetrics,
+    /// Of the owner.
+    pub owner: OwnerMetrics,
 }
 
 impl Metrics {
@@ -29,12 +33,15 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("headgate");
         let (store, engine) = (StoreMetrics::default(), EngineMetrics::default());
+        let owner = OwnerMetrics::default();
+        owner.register(&mut registry);
         store.register(&mut registry);
         engine.register(&mut registry);
         Self {
             registry: Arc::new(registry),
             store,
             engine,
+            owner,
         }
     }
 }
@@ -44,6 +51,8 @@ impl Default for Metrics {
         Self::new()
     }
 }
+
+pub use owner::OwnerMetrics;
 
 /// 0.1 ms to 1.6 s: from a cached write to a disk that is in trouble.
 fn write_buckets() -> impl Iterator<Item = f64> {

@@ -1,40 +1,232 @@
-//! The owner of all keys.
+//! Core's shard as the engine runs it: commands in, changes to store and answers out.
+//!
+//! The shard decides; here is only the way from a call to its answer. An answer's stamps are made
+//! where it was received and where it leaves, so that neither the queue nor the disk blurs what a
+//! replica learns of service time.
 
-use std::convert::Infallible;
+use std::collections::HashMap;
 
-use headgate_core::units::LocalTime;
+use headgate_core::{
+    clock::Stamps,
+    key::HashKey,
+    message::{
+        Lease, Sender,
+        call::{AskCall, Join},
+    },
+    owner::{
+        clock::{Readings, ServiceClock},
+        effect::{self, Outcome, Reply, ReplyTo},
+        shard::{Shard as Keys, ShardConfig, Start},
+    },
+    units::{LocalTime, Span},
+};
+use tokio::sync::oneshot;
 
 use crate::{
+    args::Limits,
+    clock::{Monotonic, wall},
     engine::{Shard, Step},
+    metrics::OwnerMetrics,
+    rpc,
     serve::{Context, Failure},
+    store::Change,
 };
 
-/// Owns no keys yet: it takes no commands.
-#[derive(Debug, Default)]
-pub struct Owner;
+/// What a call asks for.
+#[derive(Debug)]
+pub enum Request {
+    /// Join.
+    Join(Join),
+    /// Ask.
+    Ask(AskCall),
+    /// Watch.
+    Watch(Sender),
+    /// Leave, with the leases that go back.
+    Leave(Sender, Vec<Lease>),
+}
 
-/// Makes the owner of the records.
-pub fn build(_: Context<'_, Infallible>) -> Result<Owner, Failure> {
-    Ok(Owner)
+/// A call with the way back to it.
+#[derive(Debug)]
+pub struct Command {
+    /// What it asks for.
+    pub request: Request,
+    /// When it came.
+    pub received: LocalTime,
+    /// Where the answer goes. Dropped unanswered when the service stops.
+    pub reply: oneshot::Sender<Reply>,
+}
+
+/// An open call.
+#[derive(Debug)]
+struct Open {
+    received: LocalTime,
+    reply: oneshot::Sender<Reply>,
+}
+
+/// An answer that waits for its changes to be durable.
+#[derive(Debug)]
+pub struct Answer {
+    reply: Reply,
+    to: Open,
+    clock: ServiceClock,
+    monotonic: Monotonic,
+}
+
+/// The owner of all keys.
+#[derive(Debug)]
+pub struct Owner {
+    keys: Keys,
+    open: HashMap<ReplyTo, Open>,
+    next_reply: u64,
+    monotonic: Monotonic,
+    metrics: OwnerMetrics,
+}
+
+/// Makes the owner of the records, and adds the calls that lead to it.
+///
+/// # Errors
+/// A record means nothing to this version, or the system gives no random bytes.
+pub fn build(context: Context<'_, Command>) -> Result<Owner, Failure> {
+    let mut fresh_hash_key = [0; 16];
+    getrandom::fill(&mut fresh_hash_key)
+        .map_err(|error| Failure::System(std::io::Error::other(error.to_string())))?;
+    let start = Start {
+        epoch: context.epoch,
+        at: readings(context.clock.now()),
+        fresh_hash_key: HashKey::new(fresh_hash_key),
+    };
+    let records = context
+        .records
+        .iter()
+        .map(|record| (record.key.as_slice(), record.value.as_slice()));
+    let keys = Keys::load(config(context.limits), &start, records)
+        .map_err(|error| Failure::Records(error.to_string()))?;
+    let service = rpc::Calls::new(context.queue, context.clock);
+    let size = usize::try_from(context.limits.max_message_bytes).unwrap_or(usize::MAX);
+    context.routes.add_service(service.into_server(size));
+    Ok(Owner {
+        keys,
+        open: HashMap::new(),
+        next_reply: 0,
+        monotonic: context.clock,
+        metrics: context.metrics.owner.clone(),
+    })
+}
+
+fn config(limits: &Limits) -> ShardConfig {
+    let span = |duration: std::time::Duration| {
+        Span::new(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    };
+    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    ShardConfig {
+        time_to_live: span(limits.seat_ttl),
+        recall_timeout: span(limits.recall_timeout),
+        watch_poll: span(limits.watch_poll),
+        keys_max: count(limits.max_keys),
+        members_max: count(limits.max_replicas),
+        waiting_max: count(limits.max_waiting_asks),
+    }
+}
+
+fn readings(local: LocalTime) -> Readings {
+    Readings {
+        local,
+        wall: wall(),
+    }
+}
+
+fn to_store(change: effect::Change) -> Change {
+    match change.value {
+        Some(value) => Change::Put {
+            key: change.key,
+            value,
+        },
+        None => Change::Delete { key: change.key },
+    }
+}
+
+impl Owner {
+    /// Ends a step: what has to be stored, and the answers that wait for it.
+    fn finish(&mut self, at: Readings, step: &mut Step<Answer>) {
+        let Outcome { changes, replies } = self.keys.finish(at);
+        step.changes.extend(changes.into_iter().map(to_store));
+        let clock = self.keys.clock();
+        for (reply_to, reply) in replies {
+            let Some(to) = self.open.remove(&reply_to) else {
+                continue;
+            };
+            step.effects.push(Answer {
+                reply,
+                to,
+                clock,
+                monotonic: self.monotonic,
+            });
+        }
+        self.metrics.follow(&self.keys);
+    }
 }
 
 impl Shard for Owner {
-    type Command = Infallible;
-    type Effect = Infallible;
+    type Command = Command;
+    type Effect = Answer;
 
-    fn apply(&mut self, _: LocalTime, command: Infallible, _: &mut Step<Infallible>) {
-        match command {}
+    fn apply(&mut self, now: LocalTime, command: Command, step: &mut Step<Answer>) {
+        let at = readings(now);
+        let reply = ReplyTo::new(self.next_reply);
+        self.next_reply = self.next_reply.wrapping_add(1);
+        let open = Open {
+            received: command.received,
+            reply: command.reply,
+        };
+        self.open.insert(reply, open);
+        match command.request {
+            Request::Join(join) => self.keys.join(at, &join, reply),
+            Request::Ask(call) => self.keys.ask(at, call, reply),
+            Request::Watch(sender) => self.keys.watch(at, &sender, reply),
+            Request::Leave(sender, leases) => self.keys.leave(at, &sender, &leases, reply),
+        }
+        self.finish(at, step);
     }
 
     fn next_wakeup(&self) -> Option<LocalTime> {
-        None
+        self.keys.next_wake()
     }
 
-    fn wake(&mut self, _: LocalTime, _: &mut Step<Infallible>) {}
+    fn wake(&mut self, now: LocalTime, step: &mut Step<Answer>) {
+        let at = readings(now);
+        self.keys.wake(at);
+        self.finish(at, step);
+    }
 
-    fn stop(&mut self, _: LocalTime, _: &mut Step<Infallible>) {}
+    fn stop(&mut self, _: LocalTime, _: &mut Step<Answer>) {
+        // Callers learn from the closed way back that the service stops, and try another one.
+        self.open.clear();
+    }
 
-    fn release(effect: Infallible) {
-        match effect {}
+    fn release(answer: Answer) {
+        let Answer {
+            mut reply,
+            to,
+            clock,
+            monotonic,
+        } = answer;
+        if let (Some(stamps), Some(received), Some(sent)) = (
+            stamps_of(&mut reply),
+            clock.stamp(to.received),
+            clock.stamp(monotonic.now()),
+        ) {
+            *stamps = Stamps { received, sent };
+        }
+        // A caller that has gone repeats its call.
+        drop(to.reply.send(reply));
+    }
+}
+
+fn stamps_of(reply: &mut Reply) -> Option<&mut Stamps> {
+    match reply {
+        Reply::Welcome(welcome) => Some(&mut welcome.stamps),
+        Reply::Ask(answer) => Some(&mut answer.stamps),
+        Reply::Watch(answer) => Some(&mut answer.stamps),
+        Reply::Left | Reply::Rejected(_) => None,
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// Headers up to this size reach the filter, so that long values can be tested, in KB.
@@ -24,7 +25,10 @@ pub struct Config {
     pub clusters: Vec<(String, SocketAddr)>,
     /// The plugin, or none, for the latency without it.
     pub filter: Option<Filter>,
-    /// How the listener reaches Envoy.
+    /// Where a second listener, which never has the plugin, sends its requests; none makes no
+    /// such listener.
+    pub plain: Option<SocketAddr>,
+    /// How the first listener reaches Envoy.
     pub delivery: Delivery,
     /// Envoy's log level.
     pub log_level: &'static str,
@@ -73,31 +77,38 @@ impl Config {
             upstream,
             clusters: Vec::new(),
             filter: None,
+            plain: None,
             delivery: Delivery::Static,
             log_level: "info",
         }
     }
 
-    /// The bootstrap. `listeners` is the watched file of [`Delivery::Live`].
-    pub(super) fn bootstrap(&self, port: SocketAddr, listeners: &Path) -> Value {
+    /// The bootstrap. `plain` is where the second listener listens; `listeners` is the watched
+    /// file of [`Delivery::Live`].
+    pub(super) fn bootstrap(&self, port: SocketAddr, plain: SocketAddr, listeners: &Path) -> Value {
         let mut clusters = vec![cluster("upstream", self.upstream, false)];
+        let mut fixed = Vec::new();
+        if let Some(upstream) = self.plain {
+            clusters.push(cluster("plain-upstream", upstream, false));
+            fixed.push(listener("plain", plain, "plain-upstream", None));
+        }
         clusters.extend(
             self.clusters
                 .iter()
                 .map(|(name, to)| cluster(name, *to, true)),
         );
-        let (fixed, watched) = match self.delivery {
-            Delivery::Static => (json!([self.listener(port)]), Value::Null),
-            Delivery::Live => (
-                json!([]),
-                json!({"lds_config": {
-                    "resource_api_version": "V3",
-                    "path_config_source": {
-                        "path": listeners,
-                        "watched_directory": {"path": listeners.parent()},
-                    },
-                }}),
-            ),
+        let watched = match self.delivery {
+            Delivery::Static => {
+                fixed.push(self.listener(port));
+                Value::Null
+            }
+            Delivery::Live => json!({"lds_config": {
+                "resource_api_version": "V3",
+                "path_config_source": {
+                    "path": listeners,
+                    "watched_directory": {"path": listeners.parent()},
+                },
+            }}),
         };
         json!({
             "node": {"id": self.node, "cluster": "headgate-tests"},
@@ -121,45 +132,17 @@ impl Config {
     }
 
     fn listener(&self, port: SocketAddr) -> Value {
-        let mut filters: Vec<Value> = self.filter.iter().map(Filter::http_filter).collect();
-        filters.push(json!({
-            "name": "envoy.filters.http.router",
-            "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
-            },
-        }));
-        let manager = json!({
-            "@type": "type.googleapis.com/envoy.extensions.filters.network.\
-                      http_connection_manager.v3.HttpConnectionManager",
-            "stat_prefix": "ingress",
-            "max_request_headers_kb": MAX_HEADERS_KB,
-            "http_filters": filters,
-            "route_config": {"virtual_hosts": [{
-                "name": "all",
-                "domains": ["*"],
-                "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "upstream"}}],
-            }]},
-        });
-        json!({
-            "name": "ingress",
-            "address": socket(port),
-            // Each worker gets its part of the few connections that a test makes.
-            "connection_balance_config": {"exact_balance": {}},
-            "filter_chains": [{"filters": [{
-                "name": "envoy.filters.network.http_connection_manager",
-                "typed_config": manager,
-            }]}],
-        })
+        listener("ingress", port, "upstream", self.filter.as_ref())
     }
 }
 
 impl Filter {
     /// The plugin at `wasm`, which reloads after a crash and has no id, as under Istio.
     #[must_use]
-    pub fn new(wasm: PathBuf, configuration: &Value) -> Self {
+    pub fn new(wasm: PathBuf, configuration: &impl Serialize) -> Self {
         Self {
             wasm,
-            configuration: configuration.to_string(),
+            configuration: json!(configuration).to_string(),
             failure_policy: FailurePolicy::Reload,
             vm_id: String::new(),
         }
@@ -193,6 +176,38 @@ impl Filter {
             },
         })
     }
+}
+
+fn listener(name: &str, port: SocketAddr, upstream: &str, filter: Option<&Filter>) -> Value {
+    let mut filters: Vec<Value> = filter.map(Filter::http_filter).into_iter().collect();
+    filters.push(json!({
+        "name": "envoy.filters.http.router",
+        "typed_config": {
+            "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
+        },
+    }));
+    let manager = json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.network.\
+                  http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": name,
+        "max_request_headers_kb": MAX_HEADERS_KB,
+        "http_filters": filters,
+        "route_config": {"virtual_hosts": [{
+            "name": "all",
+            "domains": ["*"],
+            "routes": [{"match": {"prefix": "/"}, "route": {"cluster": upstream}}],
+        }]},
+    });
+    json!({
+        "name": name,
+        "address": socket(port),
+        // Each worker gets its part of the few connections that a test makes.
+        "connection_balance_config": {"exact_balance": {}},
+        "filter_chains": [{"filters": [{
+            "name": "envoy.filters.network.http_connection_manager",
+            "typed_config": manager,
+        }]}],
+    })
 }
 
 fn cluster(name: &str, to: SocketAddr, http2: bool) -> Value {

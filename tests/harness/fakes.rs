@@ -5,61 +5,39 @@ use std::time::Duration;
 
 use anyhow::Result;
 use headgate_tests::fake_counter::{Call, FakeCounter, Reply};
+use headgate_tests::grpc::{self, Answer};
 use headgate_tests::scene::{self, Scene};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
-use hyper::{HeaderMap, Request};
-use hyper_util::client::legacy::{Client, connect::HttpConnector};
-use hyper_util::rt::TokioExecutor;
 
-/// Calls `Ask` with the message `hi`; gives the answer's data and trailers.
-async fn ask(counter: &FakeCounter) -> Result<(Bytes, HeaderMap)> {
-    let client: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new())
-        .http2_only(true)
-        .build_http();
-    let request = Request::post(format!(
-        "http://{}/headgate.v1.Counter/Ask",
-        counter.address()
-    ))
-    .header("content-type", "application/grpc")
-    .body(Full::from(&b"\0\0\0\0\x02hi"[..]))?;
-    let body = client.request(request).await?.into_body().collect().await?;
-    let trailers = body.trailers().cloned().unwrap_or_default();
-    Ok((body.to_bytes(), trailers))
-}
-
-fn status(trailers: &HeaderMap) -> &str {
-    trailers
-        .get("grpc-status")
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or("none")
+/// Calls `Ask` with the message `hi`.
+async fn ask(counter: &FakeCounter) -> Result<Answer> {
+    grpc::call(counter.address(), "Ask", b"hi", Duration::from_secs(5)).await
 }
 
 #[test]
 fn every_reply_is_what_it_says() -> Result<()> {
     scene::run("harness-fake-replies", async |_: &Scene| {
         let counter = FakeCounter::start(Reply::Garbage).await?;
-        let (data, trailers) = ask(&counter).await?;
-        assert_eq!((data.len(), status(&trailers)), (21, "0"));
+        let answer = ask(&counter).await?;
+        assert_eq!((answer.message().len(), answer.status()), (16, Some("0")));
 
         counter.set(Reply::Truncated);
-        let (data, _) = ask(&counter).await?;
-        assert_eq!(data.as_ref(), b"\0\0\0\x03\xe8\x08\x01");
+        let answer = ask(&counter).await?;
+        assert_eq!(answer.body.as_ref(), b"\0\0\0\x03\xe8\x08\x01");
 
         counter.set(Reply::Status(13));
-        let (data, trailers) = ask(&counter).await?;
-        assert_eq!((data.len(), status(&trailers)), (0, "13"));
+        let answer = ask(&counter).await?;
+        assert_eq!((answer.body.len(), answer.status()), (0, Some("13")));
 
         counter.set(Reply::NotGrpc);
-        let (data, trailers) = ask(&counter).await?;
-        assert!(data.starts_with(b"<html>"));
-        assert_eq!(status(&trailers), "none");
+        let answer = ask(&counter).await?;
+        assert!(answer.body.starts_with(b"<html>"));
+        assert_eq!(answer.status(), None);
 
         counter.set(Reply::By(Arc::new(|call: &Call| {
             Reply::Message(call.message.to_vec())
         })));
-        let (data, _) = ask(&counter).await?;
-        assert_eq!(data.as_ref(), b"\0\0\0\0\x02hi");
+        let answer = ask(&counter).await?;
+        assert_eq!(answer.message(), "hi");
 
         let calls = counter.calls();
         assert_eq!(calls.len(), 5);
@@ -78,9 +56,9 @@ fn late_is_late_and_never_is_never() -> Result<()> {
         let delay = Duration::from_millis(50);
         let counter = FakeCounter::start(Reply::Late(delay, Box::new(Reply::Status(5)))).await?;
         let before = tokio::time::Instant::now();
-        let (_, trailers) = ask(&counter).await?;
+        let answer = ask(&counter).await?;
         assert!(before.elapsed() >= delay);
-        assert_eq!(status(&trailers), "5");
+        assert_eq!(answer.status(), Some("5"));
 
         counter.set(Reply::Never);
         let answer = tokio::time::timeout(Duration::from_millis(200), ask(&counter)).await;

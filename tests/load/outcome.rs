@@ -33,7 +33,9 @@ pub struct Outcome {
     pub records: Vec<Record>,
     /// Why requests failed, and how many did so.
     pub failures: BTreeMap<String, u64>,
-    /// From the first request to the last answer.
+    /// When the load began.
+    pub started: Instant,
+    /// From there to the last answer.
     pub elapsed: Duration,
     /// The most that a request was sent behind its time; large where `concurrency` was too small.
     pub latest: Duration,
@@ -58,7 +60,7 @@ pub struct Counts {
 }
 
 /// Latencies in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Latency(Vec<Duration>);
 
 impl Outcome {
@@ -66,6 +68,7 @@ impl Outcome {
         Self {
             records: Vec::new(),
             failures: BTreeMap::new(),
+            started: Instant::now(),
             elapsed: Duration::ZERO,
             latest: Duration::ZERO,
             keys: keys.iter().map(|key| key.name.clone()).collect(),
@@ -148,6 +151,12 @@ impl Counts {
 }
 
 impl Latency {
+    /// Takes in those of another load.
+    pub fn merge(&mut self, other: Self) {
+        self.0.extend(other.0);
+        self.0.sort_unstable();
+    }
+
     /// The smallest latency that at least so many thousandths of the requests did not exceed;
     /// 500 is the median. Zero where there are none.
     #[must_use]

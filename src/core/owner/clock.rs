@@ -74,6 +74,12 @@ impl ServiceClock {
         }
     }
 
+    /// Service time at an instant, as it may be told: never beyond what is stored as the ceiling.
+    #[must_use]
+    pub fn stamp(&self, local: LocalTime) -> Option<ServiceTime> {
+        self.now(local).map(|now| now.min(self.ceiling))
+    }
+
     /// The instant of this machine's clock at which service time will be `at`.
     #[must_use]
     pub const fn local_at(&self, at: ServiceTime) -> LocalTime {

@@ -34,6 +34,8 @@ pub enum KeyEffect {
     RecallEnded(Tenancy, KeyHash),
     /// A replica may refuse from now on.
     Exhausted(Tenancy, Exhausted),
+    /// A replica reported more than it was ever granted; its word was not taken.
+    ReportRefused,
 }
 
 /// Why a call cannot be served.

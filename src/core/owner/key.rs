@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::key::KeyHash;
 use crate::message::{
-    Answer, AnswerKind, Ask, AskId, DEADLINE_MAX, Decision, Lease, Proof, Recall, Resolution,
-    Return, RuleId, RuleSpec,
+    AnswerKind, Ask, DEADLINE_MAX, Decision, Lease, LeaseAmounts, Recall, Resolution, Return,
+    RuleId, RuleSpec,
 };
 use crate::owner::effect::{KeyEffect, ReplyTo};
 use crate::owner::ledger::Ledger;
-use crate::owner::size;
 use crate::units::{Asker, Sequence, ServiceTime, Span, Tenancy, Tokens};
 use crate::window::{Period, Window};
 
 mod drain;
+mod lease;
 mod recall;
+mod repeat;
 
 use recall::Round;
 
@@ -197,7 +198,7 @@ impl KeyState {
             return;
         }
         if let (Some(from), Some(_)) = (from, ask.window) {
-            self.take_report(from, &ask);
+            self.take_report(from, &ask, out);
         }
         let asker = ask.id.asker;
         self.waiting.retain(|waiting| waiting.ask.id.asker != asker);
@@ -217,74 +218,24 @@ impl KeyState {
         self.drain(around, out);
     }
 
-    /// Answers an ask that was answered before, and one that is older than that; renews the way
-    /// back of one that still waits.
-    fn is_repeated(
-        &mut self,
-        from: Option<Tenancy>,
-        ask: &Ask,
-        reply: ReplyTo,
-        out: &mut Vec<KeyEffect>,
-    ) -> bool {
-        let mut same = self
-            .waiting
-            .iter_mut()
-            .filter(|other| other.ask.id.asker == ask.id.asker);
-        if let Some(other) = same.next() {
-            match other.ask.id.sequence.cmp(&ask.id.sequence) {
-                std::cmp::Ordering::Equal => other.reply = reply,
-                std::cmp::Ordering::Greater => {
-                    out.push(self.unjudged(ask, reply, AnswerKind::Stale));
-                }
-                std::cmp::Ordering::Less => return false,
-            }
-            return true;
-        }
-        let Some(last) = self.askers.get(&ask.id.asker) else {
-            return false;
-        };
-        match last.sequence.cmp(&ask.id.sequence) {
-            std::cmp::Ordering::Less => return false,
-            std::cmp::Ordering::Greater => {
-                out.push(self.unjudged(ask, reply, AnswerKind::Stale));
-            }
-            std::cmp::Ordering::Equal => {
-                let running = last.window == self.ledger.window();
-                let answer = Answer {
-                    id: ask.id,
-                    kind: AnswerKind::Judged,
-                    window: Some(last.window),
-                    decisions: last.decisions.clone(),
-                    lease: from
-                        .filter(|_| running)
-                        .and_then(|from| self.lease_of(from, ask)),
-                    total: self.proof_if_exhausted().filter(|_| running),
-                    parked: false,
-                };
-                out.push(KeyEffect::Answer(reply, answer));
-            }
-        }
-        true
-    }
-
-    fn unjudged(&self, ask: &Ask, reply: ReplyTo, kind: AnswerKind) -> KeyEffect {
-        let answer = Answer {
-            id: ask.id,
-            kind,
-            window: Some(self.ledger.window()),
-            decisions: Vec::new(),
-            lease: None,
-            total: None,
-            parked: false,
-        };
-        KeyEffect::Answer(reply, answer)
-    }
-
-    fn take_report(&mut self, from: Tenancy, ask: &Ask) {
+    fn take_report(&mut self, from: Tenancy, ask: &Ask, out: &mut Vec<KeyEffect>) {
         let holder = self.ledger.holder(from);
         holder.has_cell = ask.lease.is_some();
         if let Some(said) = ask.lease {
-            self.changed |= self.ledger.report(from, said, false).unwrap_or(false);
+            self.report(from, said, false, out);
+        }
+    }
+
+    fn report(
+        &mut self,
+        from: Tenancy,
+        said: LeaseAmounts,
+        fenced: bool,
+        out: &mut Vec<KeyEffect>,
+    ) {
+        match self.ledger.report(from, said, fenced) {
+            Some(changed) => self.changed |= changed,
+            None => out.push(KeyEffect::ReportRefused),
         }
     }
 
@@ -316,10 +267,7 @@ impl KeyState {
         let holder = self.ledger.holder(from);
         holder.has_cell = has_cell;
         let was_called = holder.recall.is_some() || holder.owes_return;
-        self.changed |= self
-            .ledger
-            .report(from, lease.amounts, fenced)
-            .unwrap_or(false);
+        self.report(from, lease.amounts, fenced, out);
         let holder = self.ledger.holder(from);
         let ended = was_called && holder.recall.is_none() && !holder.owes_return;
         if ended {
@@ -399,29 +347,6 @@ impl KeyState {
         coming.chain([end]).min().unwrap_or(end)
     }
 
-    /// The lease of an asker that named the running window and has a cell.
-    fn lease_of(&self, from: Tenancy, ask: &Ask) -> Option<(crate::units::Generation, Tokens)> {
-        ask.window?;
-        let holder = self
-            .ledger
-            .holders()
-            .get(&from)
-            .filter(|holder| holder.has_cell)?;
-        let some = holder.granted > Tokens::ZERO && ask.lease.is_some();
-        some.then_some((holder.generation, holder.granted))
-    }
-
-    fn proof(&self, left: Tokens) -> Proof {
-        let window = self.ledger.window();
-        let length = window.end().since(window.start());
-        let time_to_live = Span::new(length.get().saturating_add(PROOF_SLACK.get()));
-        Proof { left, time_to_live }
-    }
-
-    fn proof_if_exhausted(&self) -> Option<Proof> {
-        self.exhausted_told.then(|| self.proof(Tokens::ZERO))
-    }
-
     /// The recalls that are open, for a replica that has to be told again.
     #[must_use]
     pub fn open_recall(&self, of: Tenancy) -> Option<Recall> {
@@ -433,43 +358,6 @@ impl KeyState {
             generation: open.generation,
             keep: open.keep,
         })
-    }
-
-    fn ask_id_is_provisional(ask: &Ask, index: usize) -> bool {
-        ask.costs.get(index).is_some_and(|cost| cost.provisional)
-    }
-
-    /// Tokens of the asker's next lease, moved from the pool; said only to who has a cell and is
-    /// not being recalled from.
-    fn lease_to(&mut self, around: &Surroundings, waiting: &Waiting) -> bool {
-        let Some(from) = waiting.from.filter(|_| waiting.ask.window.is_some()) else {
-            return false;
-        };
-        let holders = self.ledger.holders();
-        let may = holders
-            .get(&from)
-            .is_some_and(|holder| holder.has_cell && holder.recall.is_none());
-        if !may || waiting.ask.lease.is_none() {
-            return false;
-        }
-        let amount = size::lease(self.ledger.remaining(), around.replicas);
-        let granted = self.ledger.grant(from, amount);
-        self.changed |= granted > Tokens::ZERO;
-        granted > Tokens::ZERO
-    }
-
-    fn remember(&mut self, id: AskId, decisions: &[Decision]) {
-        let window = self.ledger.window();
-        let decisions = decisions.to_vec();
-        self.changed = true;
-        self.askers.insert(
-            id.asker,
-            LastAnswer {
-                sequence: id.sequence,
-                window,
-                decisions,
-            },
-        );
     }
 }
 

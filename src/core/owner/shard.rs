@@ -22,6 +22,8 @@ mod load;
 mod membership;
 mod watch;
 
+pub use load::Start;
+
 /// What bounds a shard, and its times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShardConfig {
@@ -75,6 +77,8 @@ pub struct ShardCounts {
     pub members_lost: u64,
     /// Tokens that died with them.
     pub tokens_dead: u64,
+    /// Reports of leases that were never granted.
+    pub reports_refused: u64,
     /// Steps after which an invariant did not hold.
     pub invariants_broken: u64,
 }
@@ -128,6 +132,12 @@ impl Shard {
     #[must_use]
     pub const fn service_time(&self, local: LocalTime) -> Option<ServiceTime> {
         self.clock.now(local)
+    }
+
+    /// The clock, to stamp answers where they leave.
+    #[must_use]
+    pub const fn clock(&self) -> ServiceClock {
+        self.clock
     }
 
     /// Keys in memory.
@@ -316,6 +326,9 @@ impl Shard {
                     member.recall_ended(key);
                 }
             }
+            KeyEffect::ReportRefused => {
+                self.counts.reports_refused = self.counts.reports_refused.saturating_add(1);
+            }
             KeyEffect::Exhausted(to, exhausted) => {
                 let member = self.members.get_mut(to);
                 if member.is_some_and(|member| !member.push_exhausted(exhausted)) {
@@ -355,6 +368,3 @@ impl Shard {
 fn dead_of(state: &KeyState) -> Tokens {
     state.ledger().dead()
 }
-
-#[cfg(test)]
-mod tests;

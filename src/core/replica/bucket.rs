@@ -6,11 +6,15 @@
 
 use crate::clock::TimeBounds;
 use crate::key::KeyHash;
-use crate::message::{Lease, LeaseAmounts, Recall, Return};
+use crate::message::{LeaseAmounts, Return};
 use crate::replica::cell::{CELL_WORDS, Cell, HeldProof, Tenant};
-use crate::units::{Epoch, Generation, LocalTime, ServiceTime, Span, Tokens};
+use crate::units::{Generation, LocalTime, ServiceTime, Span, Tokens};
 use crate::window::Window;
 use crate::words::{WordReader, WordWriter};
+
+mod recall;
+
+use recall::return_owed;
 
 /// Places in one bucket. More make a value dearer to copy at every request, fewer turn keys away
 /// while the table has room; four leave under 1 % turned away at half load.
@@ -286,97 +290,6 @@ impl Bucket {
             until: proof.until,
         });
     }
-
-    /// Answers a recall; `None` if the window has not certainly begun here (the owner repeats).
-    /// Nothing is returned that is not recorded: without a cell and without a free place, the mark
-    /// of the bucket records it.
-    pub fn recall(&mut self, recall: Recall, tenant: Tenant, now: Moment) -> Option<Return> {
-        if now.service.earliest < recall.window.start() {
-            return None;
-        }
-        let claim = Claim {
-            key: recall.key,
-            window: recall.window,
-            tenant,
-        };
-        if self.cell(recall.key, recall.window).is_none() {
-            return Some(self.recall_without_cell(claim, recall.generation.next(), now));
-        }
-        let cell = self.cell(recall.key, recall.window)?;
-        if !cell.adopt(tenant) {
-            return None;
-        }
-        cell.settle_expired(now.local);
-        let owed = cell.owes_return && cell.amounts.reserved == Tokens::ZERO;
-        if recall.generation >= cell.amounts.generation || owed {
-            // A generation above the cell's own is one that it was never told; it is now passed.
-            cell.amounts.generation = cell.amounts.generation.max(recall.generation);
-            cell.fence(if owed { Tokens::ZERO } else { recall.keep });
-            cell.owes_return = cell.amounts.reserved > Tokens::ZERO;
-        }
-        Some(returned(cell))
-    }
-
-    fn recall_without_cell(&mut self, claim: Claim, passed: Generation, now: Moment) -> Return {
-        let marked = now.service.earliest < self.turned_away_until;
-        let known = if marked {
-            self.turned_away_generation
-        } else {
-            Generation::default()
-        };
-        let generation = passed.max(known);
-        let has_cell = self.claim(claim, now);
-        if let Some(cell) = self.cell(claim.key, claim.window) {
-            cell.amounts.generation = generation;
-        } else {
-            self.mark_turned_away(claim.window, generation, now.service.earliest);
-        }
-        let amounts = LeaseAmounts {
-            generation,
-            ..LeaseAmounts::default()
-        };
-        Return {
-            lease: Lease {
-                key: claim.key,
-                window: claim.window,
-                amounts,
-            },
-            has_cell,
-        }
-    }
-
-    /// Fences every live cell for a new leader, so that no grant of an older one counts any more.
-    /// What is free stays free. Gives the leases to register.
-    pub fn fence_all(&mut self, epoch: Epoch, now: Moment) -> Vec<Lease> {
-        let earliest = now.service.earliest;
-        let live = self
-            .cells
-            .iter_mut()
-            .flatten()
-            .filter(|cell| !cell.is_over(earliest));
-        live.map(|cell| {
-            cell.settle_expired(now.local);
-            cell.tenant.epoch = cell.tenant.epoch.max(epoch);
-            let free = cell.amounts.free();
-            cell.fence(free);
-            returned(cell).lease
-        })
-        .collect()
-    }
-
-    /// Empties every live cell for a new tenancy: what the old one held counts as spent. Proofs
-    /// stay, since what is left of a window never grows.
-    pub fn renounce_all(&mut self, tenant: Tenant, now: Moment) {
-        let earliest = now.service.earliest;
-        for cell in self
-            .cells
-            .iter_mut()
-            .flatten()
-            .filter(|cell| !cell.is_over(earliest))
-        {
-            cell.renounce(tenant);
-        }
-    }
 }
 
 /// Marks the cell, and says so, when its lease runs low and no ask ahead is out.
@@ -387,27 +300,6 @@ fn mark_ask_ahead(cell: &mut Cell, now: LocalTime) -> bool {
         cell.ahead_until = now.plus(AHEAD_PATIENCE);
     }
     due
-}
-
-fn return_owed(cell: &mut Cell) -> Option<Return> {
-    if !cell.owes_return || cell.amounts.reserved > Tokens::ZERO {
-        return None;
-    }
-    cell.fence(Tokens::ZERO);
-    cell.owes_return = false;
-    Some(returned(cell))
-}
-
-fn returned(cell: &Cell) -> Return {
-    let lease = Lease {
-        key: cell.key,
-        window: cell.window,
-        amounts: cell.amounts,
-    };
-    Return {
-        lease,
-        has_cell: true,
-    }
 }
 
 #[cfg(test)]

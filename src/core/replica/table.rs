@@ -2,6 +2,8 @@
 //! number of buckets is fixed for the life of a replica, since a key in two buckets would have two
 //! leases.
 
+use std::ops::Range;
+
 use crate::key::KeyHash;
 use crate::message::{Lease, LeaseAmounts, Recall, Return};
 use crate::replica::bucket::{Bucket, Claim, Moment, Take, Taken};
@@ -169,13 +171,14 @@ impl<'a, S: Shared> Table<'a, S> {
         Ok(())
     }
 
-    /// Counts the cells in use, over all buckets.
+    /// Counts the cells in use in some of the buckets. A walk over all of them at once would stall
+    /// a worker for milliseconds.
     ///
     /// # Errors
     /// Shared memory failed.
-    pub fn cells_in_use(&self, now: Moment) -> Result<u64, SharedError> {
+    pub fn cells_in_use(&self, buckets: Range<u32>, now: Moment) -> Result<u64, SharedError> {
         let mut count = 0_u64;
-        for index in 0..self.buckets {
+        for index in buckets {
             let live = self.change_bucket(index, &mut |bucket| bucket.live_cells(now).count())?;
             count = count.saturating_add(u64::try_from(live).unwrap_or(u64::MAX));
         }

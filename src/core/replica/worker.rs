@@ -348,6 +348,3 @@ impl Worker {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

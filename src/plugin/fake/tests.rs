@@ -1,54 +1,46 @@
 //! The fake is as the host is, where that is surprising.
 
+use std::num::NonZeroU32;
+
 use super::*;
 
 fn bytes(host: &FakeHost, key: &str) -> Option<Vec<u8>> {
-    host.shared(key)
-        .expect("readable")
-        .map(|shared| shared.value)
+    let stored = host.shared(key).expect("readable");
+    (stored.version != Expected::Absent).then_some(stored.value)
 }
 
 fn version(host: &FakeHost, key: &str) -> Expected {
-    Expected::Version(
-        host.shared(key)
-            .expect("readable")
-            .expect("present")
-            .version,
-    )
+    host.shared(key).expect("readable").version
 }
 
 #[test]
 fn of_two_workers_that_write_one_loses_and_sees_it() {
     let envoy = FakeEnvoy::new();
     let (one, two) = (envoy.worker(1), envoy.worker(2));
-    assert_eq!(one.set_shared("k", b"1", Expected::Absent), Ok(Write::Done));
-    assert_eq!(two.set_shared("k", b"2", Expected::Absent), Ok(Write::Lost));
+    assert_eq!(one.set_shared("k", b"1", Expected::Absent), Ok(true));
+    assert_eq!(two.set_shared("k", b"2", Expected::Absent), Ok(false));
     let read = version(&two, "k");
-    assert_eq!(
-        one.set_shared("k", b"3", version(&one, "k")),
-        Ok(Write::Done)
-    );
-    assert_eq!(two.set_shared("k", b"4", read), Ok(Write::Lost));
+    assert_eq!(one.set_shared("k", b"3", version(&one, "k")), Ok(true));
+    assert_eq!(two.set_shared("k", b"4", read), Ok(false));
     assert_eq!(bytes(&two, "k").as_deref(), Some(b"3".as_slice()));
 }
 
 #[test]
 fn a_write_that_expects_a_version_also_makes_a_missing_value() {
     let host = FakeEnvoy::new().worker(0);
-    assert_eq!(host.set_shared("a", b"", Expected::Absent), Ok(Write::Done));
+    assert_eq!(host.set_shared("a", b"", Expected::Absent), Ok(true));
     let other = version(&host, "a");
-    assert_eq!(host.set_shared("b", b"x", other), Ok(Write::Done));
-    assert_ne!(
-        version(&host, "b"),
-        other,
-        "versions are never shared by two values"
-    );
+    assert_eq!(host.set_shared("b", b"x", other), Ok(true));
+    let own = version(&host, "b");
+    assert_ne!(own, other, "versions are never shared by two values");
     assert_eq!(
         bytes(&host, "a").as_deref(),
         Some(b"".as_slice()),
         "empty is not missing"
     );
     assert_eq!(bytes(&host, "c"), None);
+    let blind = Expected::Version(0);
+    assert_eq!(host.set_shared("a", b"y", blind), Ok(true), "overwrites");
 }
 
 #[test]

@@ -1,4 +1,8 @@
 use std::collections::VecDeque;
+use std::rc::Rc;
+
+use headgate_core::replica::worker::RequestId;
+use headgate_core::rule::Config;
 
 use super::*;
 use crate::fake::{Ending, FakeEnvoy, FakeHost};
@@ -6,52 +10,112 @@ use crate::host_api::{Operation, Reply};
 use crate::metrics::Metrics;
 use crate::upstream::Upstream;
 
+/// What is to become of a request.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Done(Verdict),
+    Wait,
+    /// Refused by the host.
+    Fail,
+}
+
 /// Answers as it is told, and remembers what it was told.
 #[derive(Debug, Default)]
 struct Scripted {
     steps: VecDeque<Step>,
-    on_wake: Vec<Settled>,
-    on_tick: Vec<Settled>,
     on_answer: Vec<Settled>,
-    seen: Vec<(StreamId, Vec<Applied>)>,
+    seen: Vec<(StreamId, Vec<Charge>)>,
+    has_something_to_send: bool,
+    is_busy: bool,
+    is_closed: bool,
     wakes: usize,
+    ticks: usize,
+    failures: Vec<CallFailure>,
     gone: Vec<StreamId>,
 }
 
 impl Decider for Scripted {
-    fn request(&mut self, stream: StreamId, applied: Vec<Applied>) -> Step {
-        self.seen.push((stream, applied));
-        self.steps.pop_front().expect("a step for every request")
+    fn request(
+        &mut self,
+        now: LocalTime,
+        deadline: LocalTime,
+        stream: StreamId,
+        charges: Vec<Charge>,
+    ) -> Result<Option<Settled>, HostError> {
+        assert_eq!(deadline.since(now), Span::from_millis(100));
+        self.seen.push((stream, charges));
+        match self.steps.pop_front().expect("a step for every request") {
+            Step::Done(verdict) => Ok(Some(settled(stream.0, verdict, None))),
+            Step::Wait => Ok(None),
+            Step::Fail => Err(HostError {
+                operation: Operation::Random,
+                status: 10,
+            }),
+        }
     }
 
-    fn wake(&mut self) -> Vec<Settled> {
+    fn has_something_to_send(&self) -> bool {
+        self.has_something_to_send
+    }
+
+    fn wake(&mut self, _: LocalTime) -> Vec<Settled> {
         self.wakes += 1;
-        std::mem::take(&mut self.on_wake)
+        Vec::new()
     }
 
-    fn tick(&mut self) -> Vec<Settled> {
-        std::mem::take(&mut self.on_tick)
+    fn tick(&mut self, _: LocalTime) -> Vec<Settled> {
+        self.ticks += 1;
+        Vec::new()
     }
 
-    fn answered(&mut self, _: CallToken, _: Result<&[u8], CallFailure>) -> Vec<Settled> {
+    fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    fn answered(
+        &mut self,
+        _: LocalTime,
+        _: CallToken,
+        answer: Result<&[u8], CallFailure>,
+    ) -> Vec<Settled> {
+        self.failures.extend(answer.err());
         std::mem::take(&mut self.on_answer)
     }
 
     fn gone(&mut self, stream: StreamId) {
         self.gone.push(stream);
     }
+
+    fn close(&mut self) {
+        self.is_closed = true;
+    }
+}
+
+fn settled(request: u32, verdict: Verdict, waited: Option<Span>) -> Settled {
+    Settled {
+        request: RequestId::new(request),
+        verdict,
+        waited,
+    }
 }
 
 const RULES: &str = r#"{"counter": {"cluster": "c", "timeout": "100ms"}, "rules": [
-  {"name": "key", "key": [{"header": "k"}], "limit": {"amount": 1, "per": "day"},
-   "when_undecided": "deny"},
   {"name": "pair", "key": [{"header": "k"}, {"header": "o", "missing": "share"}],
-   "limit": {"amount": 1, "per": "day"}, "when_undecided": "allow"}]}"#;
+   "limit": {"amount": 1, "per": "day"}, "when_undecided": "allow"},
+  {"name": "key", "key": [{"header": "k"}], "limit": {"amount": 1, "per": "day"},
+   "when_undecided": "deny"}]}"#;
 
-const FIRST: RuleIndex = RuleIndex(0);
-const SECOND: RuleIndex = RuleIndex(1);
-const WAIT: Step = Step::Wait { rule: FIRST };
-const UNDECIDED: Verdict = Verdict::Undecided { rule: FIRST };
+const ALLOWS: usize = 0;
+const DENIES: usize = 1;
+const WAIT: Step = Step::Wait;
+const UNDECIDED: Verdict = Verdict::Undecided {
+    rule: DENIES,
+    passes: false,
+};
+const PASSES: Verdict = Verdict::Undecided {
+    rule: ALLOWS,
+    passes: true,
+};
 
 struct World {
     envoy: FakeEnvoy,
@@ -90,14 +154,16 @@ impl World {
     }
 
     fn tick(&mut self) {
-        self.envoy.advance(Span::from_millis(TICK_MS.into()));
+        self.envoy.advance(Span::from_millis(TICK_BUSY_MS.into()));
         self.filter.tick();
     }
 
-    fn answer(&mut self, settled: &[(u32, Verdict)]) {
-        self.filter.decider.on_answer = settled
+    /// Settles requests that have waited for 2 ms.
+    fn answer(&mut self, verdicts: &[(u32, Verdict)]) {
+        let waited = Some(Span::from_millis(2));
+        self.filter.decider.on_answer = verdicts
             .iter()
-            .map(|(stream, verdict)| (StreamId(*stream), *verdict))
+            .map(|(stream, verdict)| settled(*stream, *verdict, waited))
             .collect();
         self.filter.answered(CallToken(1), Ok(b""));
     }
@@ -128,19 +194,18 @@ impl World {
 
 fn refuse() -> Verdict {
     Verdict::Refuse {
-        rule: FIRST,
+        rule: DENIES,
         retry_after: Span::from_secs(3),
     }
 }
 
 #[test]
 fn a_decision_at_once_costs_no_wait() {
-    let undecided_allowed = Verdict::Undecided { rule: SECOND };
     let cases = [
         (Verdict::Admit, Next::Continue, vec![], [1, 0, 0, 0, 0]),
         (refuse(), Next::Stop, vec![429], [0, 1, 0, 0, 0]),
         (UNDECIDED, Next::Stop, vec![503], [0, 0, 1, 0, 0]),
-        (undecided_allowed, Next::Continue, vec![], [0, 0, 1, 0, 0]),
+        (PASSES, Next::Continue, vec![], [0, 0, 1, 0, 0]),
     ];
     for (verdict, next, endings, counts) in cases {
         let mut world = World::new(&[Step::Done(verdict)]);
@@ -160,7 +225,7 @@ fn a_waiting_request_wakes_its_root_and_ends_by_the_answer() {
         (Verdict::Admit, 0, [1, 0, 0, 0, 1]),
         (refuse(), 429, [0, 1, 0, 0, 1]),
         (UNDECIDED, 503, [0, 0, 1, 0, 1]),
-        (Verdict::Undecided { rule: SECOND }, 0, [0, 0, 1, 0, 1]),
+        (PASSES, 0, [0, 0, 1, 0, 1]),
     ];
     for (verdict, ending, counts) in cases {
         let mut world = World::new(&[WAIT]);
@@ -169,7 +234,6 @@ fn a_waiting_request_wakes_its_root_and_ends_by_the_answer() {
         assert_eq!(worker, 0);
         world.filter.queue_ready(queue);
         assert_eq!(world.filter.decider.wakes, 1);
-        world.envoy.advance(Span::from_millis(2));
         world.answer(&[(1, verdict)]);
         assert_eq!(
             (world.endings(1), world.counts()),
@@ -235,7 +299,20 @@ fn a_client_that_leaves_is_counted_once_and_answered_never() {
     world.answer(&[(1, Verdict::Admit)]);
     assert!(world.endings(1).is_empty());
     assert_eq!(world.filter.decider.gone, [StreamId(1)]);
-    assert_eq!(world.counts(), [1, 0, 0, 1, 1]);
+    assert_eq!(world.counts(), [1, 0, 0, 1, 0], "asked in vain");
+}
+
+#[test]
+fn an_admission_that_runs_a_lease_low_wakes_the_root_too() {
+    let done = Step::Done(Verdict::Admit);
+    let mut world = World::new(&[done, done]);
+    assert_eq!(world.request(1), Next::Continue);
+    assert_eq!(world.envoy.next_ready(), None);
+    world.filter.decider.has_something_to_send = true;
+    assert_eq!(world.request(2), Next::Continue);
+    let (_, queue) = world.envoy.next_ready().expect("woken");
+    world.filter.queue_ready(queue);
+    assert_eq!(world.filter.decider.wakes, 1);
 }
 
 #[test]
@@ -244,10 +321,11 @@ fn a_wait_ends_though_the_decider_has_lost_it() {
     let _stop = world.request(1);
     let mut ticks = 0;
     while world.endings(1).is_empty() {
-        assert!(ticks < 4, "100 ms of timeout and two ticks");
+        assert!(ticks < 12, "100 ms of timeout and two ticks");
         world.tick();
         ticks += 1;
     }
+    assert!(ticks > 10, "the decider is to end it at its deadline");
     assert_eq!(
         (world.endings(1), world.counts()),
         (vec![503], [0, 0, 1, 0, 1])
@@ -261,37 +339,87 @@ fn a_wait_ends_though_the_clock_has_failed() {
     let _stop = world.request(1);
     world.envoy.fail(Operation::Clock, true);
     world.tick();
-    assert_eq!(world.endings(1), [503]);
+    assert_eq!((world.endings(1), world.filter.decider.ticks), (vec![503], 0));
     assert_eq!(world.request(2), Next::Stop);
     assert_eq!(
         (world.endings(2), world.counts()),
         (vec![503], [0, 0, 2, 0, 1])
     );
+    world.filter.answered(CallToken(1), Ok(b""));
+    let lost = [CallFailure::Unreadable];
+    assert_eq!(world.filter.decider.failures, lost, "no time, no answer");
+    assert_eq!(world.errors("request"), 3);
 }
 
 #[test]
-fn a_lost_wake_up_is_made_good_by_the_tick() {
-    let mut world = World::new(&[WAIT, WAIT, WAIT]);
+fn what_the_decider_cannot_look_at_is_undecided() {
+    let mut world = World::new(&[Step::Fail]);
+    assert_eq!(world.request(1), Next::Stop);
+    assert_eq!(
+        (world.endings(1), world.counts()),
+        (vec![503], [0, 0, 1, 0, 0])
+    );
+    assert_eq!(world.errors("request"), 1);
+}
+
+#[test]
+fn a_lost_wake_up_does_not_silence_the_next() {
+    let mut world = World::new(&[WAIT, WAIT]);
     let _stop = world.request(1);
     world.envoy.next_ready().expect("woken, and lost here");
     world.tick();
-    assert_eq!(world.filter.decider.wakes, 0, "it may still come");
     world.tick();
-    assert_eq!(world.filter.decider.wakes, 1);
+    assert_eq!(world.filter.decider.ticks, 2, "does what was to be done");
     let _stop = world.request(2);
-    assert!(
-        world.envoy.next_ready().is_some(),
-        "and the next one is tried again"
-    );
+    assert!(world.envoy.next_ready().is_some());
 
     for operation in [Operation::Queue, Operation::Random] {
-        let mut world = World::new(&[WAIT]);
+        let mut world = World::new(&[WAIT, WAIT]);
         world.envoy.fail(operation, true);
         assert_eq!(world.request(1), Next::Stop);
-        assert_eq!(world.errors("queue"), 1);
+        assert_eq!(world.errors("wake"), 1);
+        world.envoy.fail(operation, false);
         world.tick();
-        assert_eq!(world.filter.decider.wakes, 1, "{operation:?}");
+        assert_eq!(world.request(2), Next::Stop);
+        assert!(world.envoy.next_ready().is_some(), "{operation:?}");
     }
+}
+
+#[test]
+fn the_tick_is_short_while_something_is_to_come() {
+    let mut world = World::new(&[WAIT]);
+    assert_eq!(world.host.tick_ms(), TICK_BUSY_MS);
+    world.filter.decider.is_busy = true;
+    world.tick();
+    assert_eq!(world.host.tick_ms(), TICK_BUSY_MS, "no seat yet");
+    world.filter.decider.is_busy = false;
+    world.tick();
+    assert_eq!(world.host.tick_ms(), TICK_IDLE_MS);
+    let _stop = world.request(1);
+    world.filter.decider.is_busy = true;
+    let (_, queue) = world.envoy.next_ready().expect("woken");
+    world.filter.queue_ready(queue);
+    assert_eq!(world.host.tick_ms(), TICK_BUSY_MS);
+    world.filter.decider.is_busy = false;
+    world.tick();
+    assert_eq!(world.host.tick_ms(), TICK_BUSY_MS, "one waits");
+    world.answer(&[(1, Verdict::Admit)]);
+    world.tick();
+    assert_eq!(world.host.tick_ms(), TICK_IDLE_MS);
+    world.envoy.fail(Operation::Tick, true);
+    world.filter.decider.is_busy = true;
+    world.tick();
+    assert_eq!(world.errors("wake"), 1);
+}
+
+#[test]
+fn a_root_that_ends_leaves_nobody_waiting() {
+    let mut world = World::new(&[WAIT]);
+    let _stop = world.request(1);
+    world.filter.close();
+    assert_eq!((world.endings(1), world.host.tick_ms()), (vec![503], 0));
+    assert_eq!(world.counts(), [0, 0, 1, 0, 1]);
+    assert!(world.filter.decider.is_closed);
 }
 
 #[test]
@@ -307,20 +435,23 @@ fn rules_apply_by_the_headers_that_are_there() {
     world.host.begin(StreamId(3), &[("o", b"x")]);
     assert_eq!(world.filter.request(StreamId(3)), Next::Continue);
 
+    let seen = world.filter.decider.seen.iter();
+    let values = seen.map(|(_, charges)| {
+        charges
+            .iter()
+            .map(|charge| (charge.rule, charge.values.clone()))
+            .collect::<Vec<_>>()
+    });
     let bytes = |bytes: &[u8]| Some(Rc::from(bytes));
-    let applied = |rule, values| Applied { rule, values };
     let first = vec![
-        applied(FIRST, vec![bytes(b"\xff\x00")]),
-        applied(SECOND, vec![bytes(b"\xff\x00"), bytes(b"")]),
+        (ALLOWS, vec![bytes(b"\xff\x00"), bytes(b"")]),
+        (DENIES, vec![bytes(b"\xff\x00")]),
     ];
     let second = vec![
-        applied(FIRST, vec![bytes(b"")]),
-        applied(SECOND, vec![bytes(b""), None]),
+        (ALLOWS, vec![bytes(b""), None]),
+        (DENIES, vec![bytes(b"")]),
     ];
-    assert_eq!(
-        world.filter.decider.seen,
-        [(StreamId(1), first), (StreamId(2), second)]
-    );
+    assert_eq!(values.collect::<Vec<_>>(), [first, second]);
     assert_eq!(
         world.counts(),
         [2, 0, 0, 0, 0],
@@ -329,7 +460,7 @@ fn rules_apply_by_the_headers_that_are_there() {
 }
 
 #[test]
-fn an_unreadable_header_is_undecided_not_a_free_pass() {
+fn an_unreadable_header_is_left_to_the_strictest_policy() {
     let mut world = World::new(&[]);
     world.envoy.fail(Operation::Header, true);
     assert_eq!(world.request(1), Next::Stop);
@@ -355,17 +486,4 @@ fn what_envoy_refuses_to_do_is_counted() {
         Next::Continue,
         "a request is worth more than its metric"
     );
-}
-
-#[test]
-fn waiting_requests_are_bounded() {
-    let mut world = World::new(&vec![WAIT; MAX_WAITING + 1]);
-    let streams = u32::try_from(MAX_WAITING).expect("fits");
-    for stream in 0..streams {
-        assert_eq!(world.request(stream), Next::Stop);
-    }
-    assert_eq!(world.request(streams), Next::Stop);
-    assert_eq!(world.endings(streams), [503]);
-    assert_eq!(world.errors("overload"), 1);
-    assert_eq!(world.filter.decider.gone, [StreamId(streams)]);
 }

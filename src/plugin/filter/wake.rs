@@ -31,7 +31,7 @@ impl Wake {
         }
         self.pending = true;
         if let Err(error) = self.enqueue(env) {
-            env.metrics.failed(Count::ErrorsQueue, &error);
+            env.metrics.failed(Count::ErrorsWake, &error);
             self.old = true;
         }
     }
@@ -46,7 +46,7 @@ impl Wake {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(error) => {
-                    env.metrics.failed(Count::ErrorsQueue, &error);
+                    env.metrics.failed(Count::ErrorsWake, &error);
                     break;
                 }
             }
@@ -55,15 +55,13 @@ impl Wake {
         std::mem::take(&mut self.pending)
     }
 
-    /// Called once a tick: true if a wake-up has not come since the last one.
-    pub(super) fn overdue(&mut self) -> bool {
+    /// Called once a tick, which does all that a wake-up is for: one that has not come since the
+    /// last tick is not awaited any more, so that the next request tries again.
+    pub(super) fn forget_lost(&mut self) {
         if self.pending && self.old {
             self.pending = false;
-            self.old = false;
-            return true;
         }
         self.old = self.pending;
-        false
     }
 
     /// Puts one byte into the queue. It is made here, at the first need, and not when the root is

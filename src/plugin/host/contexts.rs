@@ -62,9 +62,7 @@ impl Context for Root {
 
     fn on_done(&mut self) -> bool {
         // Envoy keeps the timer of a deleted root running, as a no-op, unless it is stopped.
-        if let Err(error) = EnvoyHost.set_tick_ms(0) {
-            log::debug!("headgate: {error}");
-        }
+        with(&self.slot, Filter::close);
         true
     }
 }

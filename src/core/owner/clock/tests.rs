@@ -1,1 +1,83 @@
-//! x
+//! Service time never runs backwards, whoever leads.
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+
+fn at(local_ms: u64, wall_ms: u64) -> Readings {
+    let (local, wall) = (
+        LocalTime::new(local_ms * MS),
+        ServiceTime::new(wall_ms * MS),
+    );
+    Readings { local, wall }
+}
+
+fn bounds(earliest_ms: u64, latest_ms: u64) -> TimeBounds {
+    let (earliest, latest) = (earliest_ms * MS, latest_ms * MS);
+    TimeBounds {
+        earliest: ServiceTime::new(earliest),
+        latest: ServiceTime::new(latest),
+    }
+}
+
+const TTL: Span = Span::from_millis(5_000);
+
+#[test]
+fn a_fresh_store_starts_with_the_wall_clock_and_goes_by_the_monotonic_one() {
+    let clock = ServiceClock::fresh(at(10, 50_000));
+    assert_eq!(
+        clock.now(LocalTime::new(30 * MS)),
+        Some(ServiceTime::new(50_020 * MS))
+    );
+    assert_eq!(clock.recovers_at(), None);
+}
+
+#[test]
+fn a_live_replica_tells_a_new_leader_the_time() {
+    // The old leader died at 50,400 with a ceiling of 51,000; the wall clock was set back since.
+    let mut clock = ServiceClock::following(ServiceTime::new(51_000 * MS), at(0, 48_000), TTL);
+    assert_eq!(clock.now(LocalTime::new(100 * MS)), None);
+    clock.hear(at(200, 48_200), bounds(50_600, 50_601));
+    assert_eq!(
+        clock.now(LocalTime::new(200 * MS)),
+        Some(ServiceTime::new(50_601 * MS))
+    );
+    clock.hear(at(300, 48_300), bounds(10, 20));
+    assert_eq!(
+        clock.now(LocalTime::new(300 * MS)),
+        Some(ServiceTime::new(50_701 * MS))
+    );
+}
+
+#[test]
+fn a_replica_whose_clock_went_wrong_cannot_push_time_ahead() {
+    let mut clock = ServiceClock::following(ServiceTime::new(51_000 * MS), at(0, 50_500), TTL);
+    clock.hear(at(0, 50_500), bounds(50_500, 99_000_000));
+    assert_eq!(
+        clock.now(LocalTime::ZERO),
+        Some(ServiceTime::new(51_000 * MS))
+    );
+}
+
+#[test]
+fn without_a_live_replica_time_goes_on_from_the_ceiling_when_every_lease_has_ended() {
+    for (wall_ms, expected_ms) in [(40_000, 51_000), (90_000, 90_000)] {
+        let ceiling = ServiceTime::new(51_000 * MS);
+        let mut clock = ServiceClock::following(ceiling, at(0, wall_ms), TTL);
+        clock.give_up_waiting(at(4_999, wall_ms));
+        assert_eq!(clock.now(LocalTime::new(4_999 * MS)), None);
+        clock.give_up_waiting(at(5_000, wall_ms));
+        let now = clock.now(LocalTime::new(5_000 * MS));
+        assert_eq!(now, Some(ServiceTime::new(expected_ms * MS)));
+    }
+}
+
+#[test]
+fn the_ceiling_is_always_ahead_of_use() {
+    let mut clock = ServiceClock::fresh(at(0, 50_000));
+    let first = clock.raise_ceiling(ServiceTime::new(50_000 * MS)).unwrap();
+    assert_eq!(first, ServiceTime::new(51_000 * MS));
+    assert_eq!(clock.raise_ceiling(ServiceTime::new(50_499 * MS)), None);
+    let second = clock.raise_ceiling(ServiceTime::new(50_500 * MS)).unwrap();
+    assert_eq!(second, ServiceTime::new(51_500 * MS));
+}

@@ -132,14 +132,6 @@ impl Shard {
             self.outcome.replies.push((reply, Reply::Ask(answer)));
         }
     }
-
-    /// The caller has gone. Its asks stay: the replica repeats them.
-    pub fn call_gone(&mut self, reply: ReplyTo) {
-        self.calls.remove(&reply);
-        for member in self.members.iter_mut() {
-            member.watch.take_if(|watch| watch.reply == reply);
-        }
-    }
 }
 
 fn unjudged(ask: &Ask, kind: AnswerKind) -> Answer {

@@ -1,1 +1,288 @@
-//! x
+//! One instance works for the replica; fences come before registrations.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::clock::Stamps;
+use crate::key::{HashKey, KeyHash};
+use crate::replica::bucket::{Take, Taken};
+use crate::replica::shared::{Expected, Stored};
+use crate::units::{Generation, Incarnation, Seat, ServiceTime, Tokens};
+use crate::window::Window;
+
+const FRESH: ReplicaId = ReplicaId::new(42);
+
+#[derive(Default)]
+struct Memory {
+    values: RefCell<BTreeMap<Place, (Vec<u8>, u32)>>,
+}
+
+impl Shared for Memory {
+    fn get(&self, place: Place) -> Result<Stored, SharedError> {
+        let values = self.values.borrow();
+        Ok(match values.get(&place) {
+            Some((value, version)) => Stored {
+                value: value.clone(),
+                version: Expected::Version(*version),
+            },
+            None => Stored {
+                value: Vec::new(),
+                version: Expected::Absent,
+            },
+        })
+    }
+
+    fn set(&self, place: Place, value: &[u8], expected: Expected) -> Result<bool, SharedError> {
+        let before = self.get(place)?.version;
+        if before != expected {
+            return Ok(false);
+        }
+        let version = match before {
+            Expected::Version(version) => version + 1,
+            Expected::Absent => 1,
+        };
+        self.values
+            .borrow_mut()
+            .insert(place, (value.to_vec(), version));
+        Ok(true)
+    }
+}
+
+fn at(millis: u64) -> LocalTime {
+    LocalTime::new(millis * 1_000_000)
+}
+
+fn stamps(millis: u64) -> Stamps {
+    let time = ServiceTime::new(millis * 1_000_000 + 1_000_000_000_000);
+    Stamps {
+        received: time,
+        sent: time,
+    }
+}
+
+fn welcome(millis: u64, epoch: u64) -> Welcome {
+    Welcome {
+        epoch: Epoch::new(epoch),
+        seat: Seat::new(3),
+        time_to_live: Span::from_secs(5),
+        stamps: stamps(millis),
+        hash_key: HashKey::new([1; 16]),
+        seat_state: SeatState::Ok,
+    }
+}
+
+fn answer(millis: u64, epoch: u64, seat_state: SeatState) -> WatchAnswer {
+    WatchAnswer {
+        epoch: Epoch::new(epoch),
+        stamps: stamps(millis),
+        seat_state,
+        recalls: Vec::new(),
+        exhausted: Vec::new(),
+    }
+}
+
+fn join(leader: &mut Leader, memory: &Memory, millis: u64) -> Join {
+    match leader.next_call(memory, at(millis), FRESH).unwrap() {
+        Some(LeaderCall::Join(join)) => join,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn watch(leader: &mut Leader, memory: &Memory, millis: u64) -> Sender {
+    match leader.next_call(memory, at(millis), FRESH).unwrap() {
+        Some(LeaderCall::Watch(sender)) => sender,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A leader that has joined and polls; its seat's first cell holds a lease of 10.
+fn seated(memory: &Memory) -> (Leader, Sender) {
+    let mut leader = Leader::new(1, Vec::new(), 4);
+    let joined = join(&mut leader, memory, 1_000);
+    leader
+        .joined(memory, at(1_001), joined.sender, Some(welcome(1_000, 1)))
+        .unwrap();
+    let record = SeatRecord::load(memory).unwrap().unwrap();
+    let table = Table::new(memory, 4);
+    let now = record.seated.unwrap().moment(at(1_001));
+    let window = Window::new(ServiceTime::ZERO, ServiceTime::MAX).unwrap();
+    let claim = Claim {
+        key: KeyHash::new(5),
+        window,
+        tenant: record.tenant(),
+    };
+    let taken = table.take(claim, Tokens::new(1), Take::Spend, now).unwrap();
+    assert_eq!(taken, Taken::Edge { has_cell: true });
+    assert!(
+        table
+            .grant(claim, Generation::default(), Tokens::new(10))
+            .unwrap()
+    );
+    let sender = watch(&mut leader, memory, 1_002);
+    (leader, sender)
+}
+
+#[test]
+fn one_instance_holds_the_watch_until_it_falls_silent() {
+    let memory = Memory::default();
+    let (mut first, mut second) = (Leader::new(1, vec![], 4), Leader::new(2, vec![], 4));
+    assert!(
+        first
+            .next_call(&memory, at(1_000), FRESH)
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        second
+            .next_call(&memory, at(1_500), FRESH)
+            .unwrap()
+            .is_none()
+    );
+    // The first renews at half time; from then on it is silent.
+    assert!(
+        first
+            .next_call(&memory, at(1_600), FRESH)
+            .unwrap()
+            .is_none(),
+        "a call is out"
+    );
+    assert!(
+        second
+            .next_call(&memory, at(2_500), FRESH)
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        second
+            .next_call(&memory, at(2_600), FRESH)
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        first
+            .next_call(&memory, at(2_700), FRESH)
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        first.holds_watch(&memory, at(2_700), true).unwrap(),
+        "a newer configuration"
+    );
+    assert!(
+        second
+            .next_call(&memory, at(2_800), FRESH)
+            .unwrap()
+            .is_none()
+    );
+}
+
+#[test]
+fn joining_again_is_the_same_tenancy() {
+    let memory = Memory::default();
+    let mut leader = Leader::new(1, vec![], 4);
+    let first = join(&mut leader, &memory, 1_000);
+    leader
+        .joined(&memory, at(1_100), first.sender, None)
+        .unwrap();
+    assert!(
+        leader
+            .next_call(&memory, at(1_101), FRESH)
+            .unwrap()
+            .is_none(),
+        "a pause"
+    );
+    let second = join(&mut leader, &memory, 1_200);
+    assert_eq!(first.sender.replica, second.sender.replica);
+    assert_eq!(first.sender.incarnation, second.sender.incarnation);
+}
+
+#[test]
+fn the_time_to_live_counts_from_the_sending() {
+    let memory = Memory::default();
+    let (mut leader, sender) = seated(&memory);
+    let heard = answer(2_002, 1, SeatState::Ok);
+    leader
+        .watched(&memory, at(2_003), sender, Some(heard))
+        .unwrap();
+    let seat = SeatRecord::load(&memory).unwrap().unwrap().seated.unwrap();
+    assert_eq!(seat.alive_until, at(6_002));
+    assert!(seat.is_alive(at(6_001)) && !seat.is_alive(at(6_002)));
+}
+
+#[test]
+fn a_new_leader_of_the_service_gets_fenced_leases() {
+    let memory = Memory::default();
+    let (mut leader, sender) = seated(&memory);
+    let told = answer(1_010, 2, SeatState::Register);
+    leader
+        .watched(&memory, at(1_011), sender, Some(told))
+        .unwrap();
+    let joined = join(&mut leader, &memory, 1_012);
+    assert_eq!(joined.fenced_for, Some(Epoch::new(2)));
+    assert_eq!(joined.leases.len(), 1);
+    assert_eq!(joined.leases[0].amounts.generation, Generation::new(1));
+    assert_eq!(joined.leases[0].amounts.granted, Tokens::new(10));
+    assert_eq!(joined.sender.incarnation, sender.incarnation);
+    // Repeated until answered.
+    leader
+        .joined(&memory, at(1_050), joined.sender, None)
+        .unwrap();
+    let again = join(&mut leader, &memory, 1_200);
+    assert_eq!(again.fenced_for, Some(Epoch::new(2)));
+}
+
+#[test]
+fn a_lost_seat_is_left_with_nothing_and_the_next_tenancy_joins() {
+    let memory = Memory::default();
+    let (mut leader, sender) = seated(&memory);
+    let told = answer(1_010, 1, SeatState::Unknown);
+    leader
+        .watched(&memory, at(1_011), sender, Some(told))
+        .unwrap();
+    let joined = join(&mut leader, &memory, 1_012);
+    assert_eq!(joined.sender.incarnation, Incarnation::new(2));
+    assert_eq!(joined.sender.epoch, Epoch::default());
+    assert!(joined.leases.is_empty());
+    let record = SeatRecord::load(&memory).unwrap().unwrap();
+    assert!(!record.seated.unwrap().is_alive(at(1_012)));
+    let window = Window::new(ServiceTime::ZERO, ServiceTime::MAX).unwrap();
+    let lease = Table::new(&memory, 4)
+        .lease(KeyHash::new(5), window)
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (lease.granted, lease.generation),
+        (Tokens::ZERO, Generation::new(1))
+    );
+}
+
+#[test]
+fn a_call_whose_end_is_never_reported_does_not_silence_the_replica() {
+    let memory = Memory::default();
+    let (mut leader, _) = seated(&memory);
+    let mut polled = false;
+    for millis in (1_100..6_000).step_by(100) {
+        polled |= leader
+            .next_call(&memory, at(millis), FRESH)
+            .unwrap()
+            .is_some();
+    }
+    assert!(polled);
+}
+
+#[test]
+fn words_of_a_former_tenancy_do_not_revive_the_seat() {
+    let memory = Memory::default();
+    let (mut leader, sender) = seated(&memory);
+    SeatRecord::change(&memory, sender.incarnation, |record| {
+        record.incarnation = sender.incarnation.next();
+        record.seated = None;
+    })
+    .unwrap();
+    let heard = answer(2_002, 1, SeatState::Ok);
+    leader
+        .watched(&memory, at(2_003), sender, Some(heard))
+        .unwrap();
+    assert_eq!(SeatRecord::load(&memory).unwrap().unwrap().seated, None);
+}

@@ -16,8 +16,6 @@ pub struct Counts {
     pub outbox_full: u64,
     /// Calls that brought no answer.
     pub calls_failed: u64,
-    /// Answers that could not be read.
-    pub answers_bad: u64,
     /// Failures of shared memory.
     pub shared_failed: u64,
     /// Values in shared memory that broke an invariant.

@@ -1,0 +1,95 @@
+//! Counting the cells in use, a few buckets at a time: the whole table would take milliseconds,
+//! and requests wait for the thread that counts.
+
+use std::ops::Range;
+
+use headgate_core::units::{LocalTime, Span};
+
+/// Buckets of one step. Reading one costs about a microsecond.
+const SLICE: u32 = 64;
+
+/// Time between two steps: the default table takes 6.4 seconds, and less than a thousandth of one
+/// thread.
+const STEP: Span = Span::from_millis(100);
+
+/// A walk over the table that begins anew when it has ended.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    due: LocalTime,
+    next: u32,
+    found: u64,
+    /// What this worker has added to the shared gauge.
+    published: i64,
+}
+
+impl Census {
+    /// Whether the next step is due; asked again within [`STEP`], it is not.
+    pub(super) fn take_turn(&mut self, now: LocalTime) -> bool {
+        let is_due = self.due <= now;
+        if is_due {
+            self.due = now.plus(STEP);
+        }
+        is_due
+    }
+
+    /// The buckets of the next step.
+    pub(super) fn next_buckets(&self, buckets: u32) -> Range<u32> {
+        self.next..self.next.saturating_add(SLICE).min(buckets)
+    }
+
+    /// They hold so many cells in use; by how much the gauge changes.
+    pub(super) fn counted(&mut self, cells: u64, buckets: u32) -> i64 {
+        self.found = self.found.saturating_add(cells);
+        self.next = self.next_buckets(buckets).end;
+        if self.next < buckets {
+            return 0;
+        }
+        self.next = 0;
+        let found = i64::try_from(std::mem::take(&mut self.found)).unwrap_or(i64::MAX);
+        self.publish(found)
+    }
+
+    /// Another worker counts now: by how much the gauge changes.
+    pub(super) fn end(&mut self) -> i64 {
+        self.next = 0;
+        self.found = 0;
+        self.publish(0)
+    }
+
+    fn publish(&mut self, found: i64) -> i64 {
+        found.saturating_sub(std::mem::replace(&mut self.published, found))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walk(census: &mut Census, now: &mut LocalTime, each: u64) -> (u32, i64) {
+        let mut seen = 0;
+        loop {
+            *now = now.plus(STEP);
+            assert!(census.take_turn(*now));
+            assert!(!census.take_turn(*now));
+            let slice = census.next_buckets(150);
+            assert_eq!(slice.start, seen, "no bucket twice, none left out");
+            seen = slice.end;
+            let cells = each * u64::from(slice.end - slice.start);
+            let difference = census.counted(cells, 150);
+            if seen == 150 {
+                return (seen, difference);
+            }
+            assert_eq!(difference, 0, "half a walk says nothing");
+        }
+    }
+
+    #[test]
+    fn the_gauge_follows_whole_walks_and_ends_at_zero() {
+        let (mut census, mut now) = (Census::default(), LocalTime::ZERO);
+        assert_eq!(walk(&mut census, &mut now, 2), (150, 300));
+        assert_eq!(walk(&mut census, &mut now, 1), (150, -150));
+        let _first = census.counted(5, 150);
+        assert_eq!(census.end(), -150);
+        assert_eq!(walk(&mut census, &mut now, 1), (150, 150));
+    }
+}

@@ -1,0 +1,112 @@
+//! Exactly the limit, over three Envoys with two workers each.
+
+use anyhow::Result;
+use headgate_tests::fleet::Plan;
+use headgate_tests::load::Key;
+use headgate_tests::rules::{Per, Rule, Rules};
+use headgate_tests::scene::Scene;
+
+use crate::{assert_unharmed, decided, in_one_window};
+
+/// Offers 1.5 times the limit of one key, as fast as it goes.
+fn exactly(name: &str, limit: u64, concurrency: usize) -> Result<()> {
+    in_one_window(name, async |scene: &Scene| {
+        let rules = Rules::new(vec![Rule::new("per-key", limit, Per::Day)]);
+        let mut fleet = Plan::new(rules).start(scene).await?;
+        let counted = ["admitted", "refused", "undecided"];
+        let mut before = Vec::new();
+        for what in counted {
+            before.push(fleet.sum(&format!("headgate_{what}_total")).await?);
+        }
+
+        let offered = limit + limit / 2;
+        let mut load = fleet.load_of("alice", offered)?;
+        load.concurrency = concurrency;
+        let outcome = load.run().await?;
+
+        let right = decided(limit, offered - limit);
+        assert_eq!(outcome.total(), right, "{:?}", outcome.failures);
+        assert_eq!(fleet.upstream.count(b"alice"), limit);
+        // What the plugin says of itself is the same.
+        let mut said = Vec::new();
+        for (what, before) in counted.iter().zip(before) {
+            said.push(fleet.sum(&format!("headgate_{what}_total")).await? - before);
+        }
+        assert_eq!(said, [limit, offered - limit, 0]);
+        assert_unharmed(&mut fleet.envoys)
+    })
+}
+
+#[test]
+fn of_ten() -> Result<()> {
+    exactly("exact-10", 10, 15)
+}
+
+#[test]
+fn of_a_hundred() -> Result<()> {
+    exactly("exact-100", 100, 24)
+}
+
+#[test]
+fn of_ten_thousand() -> Result<()> {
+    exactly("exact-10000", 10_000, 48)
+}
+
+#[test]
+fn a_key_below_its_limit_is_never_refused_wherever_its_requests_come_in() -> Result<()> {
+    in_one_window("exact-below", async |scene: &Scene| {
+        let rules = Rules::new(vec![Rule::new("per-key", 100, Per::Day)]);
+        let fleet = Plan::new(rules).start(scene).await?;
+        // All at one Envoy, then all at another: what the first still holds has to come over.
+        for (target, offered, right) in [
+            (0, 40, decided(40, 0)),
+            (1, 60, decided(60, 0)),
+            (2, 10, decided(0, 10)),
+        ] {
+            let mut load = fleet.load_of("alice", offered)?;
+            load.targets = vec![load.targets[target].clone()];
+            let outcome = load.run().await?;
+            assert_eq!(outcome.total(), right, "{target}: {:?}", outcome.failures);
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn two_keys_do_not_disturb_each_other() -> Result<()> {
+    in_one_window("exact-two-keys", async |scene: &Scene| {
+        let rules = Rules::new(vec![Rule::new("per-key", 100, Per::Day)]);
+        let fleet = Plan::new(rules).start(scene).await?;
+        let mut alice = Key::named("alice")?;
+        alice.weight = 3;
+        let outcome = fleet
+            .load(vec![alice, Key::named("bob")?], 240)
+            .run()
+            .await?;
+        assert_eq!(outcome.key("alice")?, decided(100, 80));
+        assert_eq!(outcome.key("bob")?, decided(60, 0));
+        let outcome = fleet.load_of("bob", 60)?.run().await?;
+        assert_eq!(outcome.total(), decided(40, 20));
+        Ok(())
+    })
+}
+
+#[test]
+fn two_rules_count_for_themselves() -> Result<()> {
+    in_one_window("exact-two-rules", async |scene: &Scene| {
+        let header = hyper::header::HeaderName::from_static("x-team");
+        let rules = Rules::new(vec![
+            Rule::new("per-key", 30, Per::Day),
+            Rule::new("per-team", 50, Per::Day).header(&header),
+        ]);
+        let mut plan = Plan::new(rules);
+        plan.headers.push(header.clone());
+        let fleet = plan.start(scene).await?;
+        // The same value under both rules.
+        let mut load = fleet.load_of("alice", 60)?;
+        assert_eq!(load.run().await?.total(), decided(30, 30));
+        load.header = header;
+        assert_eq!(load.run().await?.total(), decided(50, 10));
+        Ok(())
+    })
+}

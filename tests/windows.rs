@@ -1,0 +1,201 @@
+//! Windows: keeping away from their ends, and counting by them.
+//!
+//! A window belongs to the counter service: its ends are multiples of its length in service time,
+//! which is not the wall clock. So [`ServiceTime`] is read from the service, and a request, which
+//! was decided at some instant between its sending and its answer, counts for a window only where
+//! that whole interval lies inside, and may count for it where any part of it does.
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, ensure};
+use headgate_core::wire::{Sender, WatchRequest, WatchResponse};
+use prost::Message;
+use tokio::time::Instant;
+
+use crate::grpc;
+use crate::load::{Class, Record};
+use crate::rules::Per;
+
+/// How far service time may be from the wall clock: it can be ahead by the second up to which it
+/// is promised in the store, and as far behind.
+const SLACK: Duration = Duration::from_secs(3);
+
+/// How long the service may take to say what time it is.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Waits until a run of this length sees one window only.
+///
+/// # Errors
+/// When no window is long enough.
+pub async fn make_room(per: Per, length: Duration) -> Result<()> {
+    // Pacing: nothing depends on this but which window the run begins in.
+    tokio::time::sleep(until_room(per, length)?).await;
+    Ok(())
+}
+
+/// How long to wait until a run of this length sees one window only; mostly not at all.
+///
+/// # Errors
+/// When no window is long enough.
+pub fn until_room(per: Per, length: Duration) -> Result<Duration> {
+    let wanted = length + SLACK + SLACK;
+    ensure!(
+        wanted < per.length(),
+        "a run of {length:?} does not fit into a window of {:?}",
+        per.length()
+    );
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let into = remainder(now, per.length());
+    let left = per.length().saturating_sub(into);
+    Ok(if into < SLACK {
+        SLACK.saturating_sub(into)
+    } else if left < wanted - SLACK {
+        left + SLACK
+    } else {
+        Duration::ZERO
+    })
+}
+
+fn remainder(time: Duration, length: Duration) -> Duration {
+    let nanos = time.as_nanos().checked_rem(length.as_nanos()).unwrap_or(0);
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// What a service says of the time, and when it said so.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceTime {
+    /// It was this time (since the Unix epoch) ...
+    said: Duration,
+    /// ... at some instant from here ...
+    sent: Instant,
+    /// ... to here.
+    answered: Instant,
+}
+
+impl ServiceTime {
+    /// Asks a service, by a poll of a replica that it does not know.
+    ///
+    /// # Errors
+    /// When it does not answer, or does not know the time yet.
+    pub async fn read(service: SocketAddr) -> Result<Self> {
+        let request = WatchRequest {
+            sender: Some(Sender {
+                replica_id: vec![0x5a; 16],
+                ..Sender::default()
+            }),
+        };
+        let sent = Instant::now();
+        let answer = grpc::call(service, "Watch", &request.encode_to_vec(), DEADLINE).await?;
+        let answered = Instant::now();
+        ensure!(
+            answer.status() == Some("0"),
+            "Watch ended with status {:?}",
+            answer.metadata
+        );
+        let stamps = WatchResponse::decode(answer.message())?.stamps;
+        let said = stamps.context("no stamps in the answer")?.sent_service_ns;
+        ensure!(said > 0, "the service does not know the time yet");
+        Ok(Self {
+            said: Duration::from_nanos(said),
+            sent,
+            answered,
+        })
+    }
+
+    /// Service time is at least and at most this at an instant after it was read.
+    fn at(&self, instant: Instant) -> (Duration, Duration) {
+        let since = |then| instant.saturating_duration_since(then);
+        (
+            self.said + since(self.answered),
+            self.said + since(self.sent),
+        )
+    }
+}
+
+/// Admissions in one window, as far as they can be told from outside.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InWindow {
+    /// Number of the window since the Unix epoch.
+    pub window: u64,
+    /// Requests admitted in this window for sure.
+    pub surely: u64,
+    /// Requests admitted in this window or in one beside it.
+    pub perhaps: u64,
+    /// Requests refused in this window for sure.
+    pub refused: u64,
+}
+
+/// Counts what was admitted in each window. `start` is when the load began.
+#[must_use]
+pub fn count(time: &ServiceTime, per: Per, start: Instant, records: &[Record]) -> Vec<InWindow> {
+    let number = |time: Duration| {
+        let number = time.as_nanos() / per.length().as_nanos().max(1);
+        u64::try_from(number).unwrap_or(u64::MAX)
+    };
+    let mut windows: std::collections::BTreeMap<u64, InWindow> = std::collections::BTreeMap::new();
+    for record in records {
+        let sent = start + record.sent;
+        let first = number(time.at(sent).0);
+        let last = number(time.at(sent + record.latency).1);
+        let admitted = u64::from(record.class == Class::Admitted);
+        for window in first..=last {
+            let entry = windows.entry(window).or_default();
+            entry.window = window;
+            entry.perhaps += admitted;
+            if first == last {
+                entry.surely += admitted;
+                entry.refused += u64::from(record.class == Class::Refused);
+            }
+        }
+    }
+    windows.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InWindow, ServiceTime, count};
+    use crate::load::{Class, Record};
+    use crate::rules::Per;
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    #[test]
+    fn requests_count_for_the_windows_they_may_have_been_decided_in() {
+        let start = Instant::now();
+        let time = ServiceTime {
+            said: Duration::from_millis(10_500),
+            sent: start,
+            answered: start + Duration::from_millis(10),
+        };
+        let record = |sent, latency, class| Record {
+            target: 0,
+            key: 0,
+            class,
+            sent: Duration::from_millis(sent),
+            latency: Duration::from_millis(latency),
+        };
+        let records = [
+            record(100, 10, Class::Admitted),
+            // Ends at 11.0 by the later of both readings.
+            record(400, 100, Class::Admitted),
+            record(450, 10, Class::Refused),
+            record(700, 10, Class::Admitted),
+        ];
+        let expected = [
+            InWindow {
+                window: 10,
+                surely: 1,
+                perhaps: 2,
+                refused: 1,
+            },
+            InWindow {
+                window: 11,
+                surely: 1,
+                perhaps: 2,
+                refused: 0,
+            },
+        ];
+        assert_eq!(count(&time, Per::Second, start, &records), expected);
+    }
+}
