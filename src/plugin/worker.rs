@@ -125,7 +125,10 @@ impl Worker {
             };
             let message = pb::AskRequest::from(body).encode_to_vec();
             let purpose = Purpose::Ask(id);
-            if !self.calls.send(now, Method::Ask, &message, timeout, purpose) {
+            if !self
+                .calls
+                .send(now, Method::Ask, &message, timeout, purpose)
+            {
                 settled.extend(part.worker.answered(&self.shared, now, id, None));
                 return;
             }

@@ -15,7 +15,7 @@ use headgate_core::{
     },
     owner::{
         clock::{Readings, ServiceClock},
-        effect::{self, Outcome, Reply, ReplyTo},
+        effect::{Outcome, Reply, ReplyTo},
         shard::{Shard as Keys, ShardConfig, Start},
     },
     units::{LocalTime, Span},
@@ -29,7 +29,6 @@ use crate::{
     metrics::OwnerMetrics,
     rpc,
     serve::{Context, Failure},
-    store::Change,
 };
 
 /// What a call asks for.
@@ -135,21 +134,11 @@ fn readings(local: LocalTime) -> Readings {
     }
 }
 
-fn to_store(change: effect::Change) -> Change {
-    match change.value {
-        Some(value) => Change::Put {
-            key: change.key,
-            value,
-        },
-        None => Change::Delete { key: change.key },
-    }
-}
-
 impl Owner {
     /// Ends a step: what has to be stored, and the answers that wait for it.
     fn finish(&mut self, at: Readings, step: &mut Step<Answer>) {
         let Outcome { changes, replies } = self.keys.finish(at);
-        step.changes.extend(changes.into_iter().map(to_store));
+        step.changes.extend(changes);
         let clock = self.keys.clock();
         for (reply_to, reply) in replies {
             let Some(to) = self.open.remove(&reply_to) else {

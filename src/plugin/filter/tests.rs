@@ -339,7 +339,10 @@ fn a_wait_ends_though_the_clock_has_failed() {
     let _stop = world.request(1);
     world.envoy.fail(Operation::Clock, true);
     world.tick();
-    assert_eq!((world.endings(1), world.filter.decider.ticks), (vec![503], 0));
+    assert_eq!(
+        (world.endings(1), world.filter.decider.ticks),
+        (vec![503], 0)
+    );
     assert_eq!(world.request(2), Next::Stop);
     assert_eq!(
         (world.endings(2), world.counts()),
@@ -447,10 +450,7 @@ fn rules_apply_by_the_headers_that_are_there() {
         (ALLOWS, vec![bytes(b"\xff\x00"), bytes(b"")]),
         (DENIES, vec![bytes(b"\xff\x00")]),
     ];
-    let second = vec![
-        (ALLOWS, vec![bytes(b""), None]),
-        (DENIES, vec![bytes(b"")]),
-    ];
+    let second = vec![(ALLOWS, vec![bytes(b""), None]), (DENIES, vec![bytes(b"")])];
     assert_eq!(values.collect::<Vec<_>>(), [first, second]);
     assert_eq!(
         world.counts(),

@@ -57,7 +57,11 @@ fn exactly_the_limit_over_two_envoys_of_two_workers() {
             offer(&mut fleet, offered, every);
             let refused = offered - limit;
             let statuses = [(200, limit as usize), (429, refused as usize)];
-            assert_eq!(fleet.statuses(), statuses.into(), "limit {limit}, {every:?}");
+            assert_eq!(
+                fleet.statuses(),
+                statuses.into(),
+                "limit {limit}, {every:?}"
+            );
             assert_counted(&fleet, offered);
             assert_eq!(fleet.metric("errors_call_total"), 0);
         }
@@ -246,7 +250,8 @@ fn an_end_that_envoy_does_not_report_is_given_up() {
     assert_eq!(fleet.status(third), 200);
     // Its end, after all: nobody knows it any more.
     for root in &mut fleet.roots {
-        root.filter.answered(lost.token, Err(CallFailure::Status(14)));
+        root.filter
+            .answered(lost.token, Err(CallFailure::Status(14)));
     }
     assert_counted(&fleet, 3);
 }
@@ -307,7 +312,11 @@ fn a_new_configuration_takes_over_and_the_old_ones_requests_end() {
     fleet.pass(Span::from_millis(2_500));
     offer(&mut fleet, 10, MILLISECOND);
     assert_eq!((count(&fleet, 200), count(&fleet, 429)), (10, 6));
-    assert_eq!(fleet.counter.shard().members().len(), 2, "the same replicas");
+    assert_eq!(
+        fleet.counter.shard().members().len(),
+        2,
+        "the same replicas"
+    );
 }
 
 #[test]
