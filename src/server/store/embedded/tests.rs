@@ -41,9 +41,9 @@ fn batch(changes: impl IntoIterator<Item = (u32, Option<u32>)>) -> Batch {
         value: value.map(|value| value.to_be_bytes().repeat(5)),
     };
     let mut batch = Batch::default();
-    batch
-        .add(changes.into_iter().map(change).collect())
-        .unwrap();
+    for change in changes.into_iter().map(change) {
+        batch.add(change).unwrap();
+    }
     batch
 }
 
@@ -224,7 +224,9 @@ fn a_million_keys_load_within_a_second() {
     };
     for first in (0..1_000_000).step_by(2000) {
         let mut batch = Batch::default();
-        batch.add((first..first + 2000).map(put).collect()).unwrap();
+        for change in (first..first + 2000).map(put) {
+            batch.add(change).unwrap();
+        }
         rt.block_on(store.append(epoch, batch)).unwrap();
     }
     drop(store);
