@@ -16,6 +16,7 @@ mod outages;
 mod readme;
 mod replies;
 mod restarts;
+mod size;
 mod windows;
 
 use std::time::Duration;

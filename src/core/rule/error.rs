@@ -18,8 +18,8 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// A mistake at `path`: `found` is the value there as it was written (none if nothing is there),
-    /// `wanted` says what would be right.
+    /// A mistake at `path`: `found` is the value there as it was written (none if nothing is
+    /// there), `wanted` says what would be right.
     pub(super) fn new(path: String, found: Option<&str>, wanted: impl Into<String>) -> Self {
         Self {
             path,
