@@ -3,6 +3,8 @@
 use super::replica::charges;
 use super::*;
 use crate::replica::worker::{Request, Verdict};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const MINUTE: Span = Span::from_secs(60);
 

@@ -10,6 +10,8 @@ use crate::replica::bucket::{Take, Taken};
 use crate::replica::shared::{Expected, Stored};
 use crate::units::{Generation, Incarnation, Seat, ServiceTime, Tokens};
 use crate::window::Window;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const FRESH: ReplicaId = ReplicaId::new(42);
 

@@ -1,6 +1,8 @@
 //! Every kind of mistake, one at a time: where, what was found, what would be right.
 
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const LIMIT: &str = r#"{"amount": 1, "per": "hour"}"#;
 
