@@ -5,6 +5,7 @@
 //! was decided at some instant between its sending and its answer, counts for a window only where
 //! that whole interval lies inside, and may count for it where any part of it does.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -103,13 +104,14 @@ impl ServiceTime {
         })
     }
 
-    /// Service time is at least and at most this at an instant after it was read.
+    /// Service time is at least and at most this at an instant before or after it was read.
     fn at(&self, instant: Instant) -> (Duration, Duration) {
-        let since = |then| instant.saturating_duration_since(then);
-        (
-            self.said + since(self.answered),
-            self.said + since(self.sent),
-        )
+        let moved = |read: Instant| {
+            let after = instant.saturating_duration_since(read);
+            let before = read.saturating_duration_since(instant);
+            (self.said + after).saturating_sub(before)
+        };
+        (moved(self.answered), moved(self.sent))
     }
 }
 
@@ -126,18 +128,24 @@ pub struct InWindow {
     pub refused: u64,
 }
 
-/// Counts what was admitted in each window. `start` is when the load began.
+/// Counts what was admitted in each window. `start` is when the load began; of several readings
+/// of the time, which differ where the service was restarted between them, each may be right.
 #[must_use]
-pub fn count(time: &ServiceTime, per: Per, start: Instant, records: &[Record]) -> Vec<InWindow> {
+pub fn count(times: &[ServiceTime], per: Per, start: Instant, records: &[Record]) -> Vec<InWindow> {
     let number = |time: Duration| {
         let number = time.as_nanos() / per.length().as_nanos().max(1);
         u64::try_from(number).unwrap_or(u64::MAX)
     };
-    let mut windows: std::collections::BTreeMap<u64, InWindow> = std::collections::BTreeMap::new();
+    let mut windows: BTreeMap<u64, InWindow> = BTreeMap::new();
     for record in records {
         let sent = start + record.sent;
-        let first = number(time.at(sent).0);
-        let last = number(time.at(sent + record.latency).1);
+        let earliest = times.iter().map(|time| time.at(sent).0).min();
+        let latest = times
+            .iter()
+            .map(|time| time.at(sent + record.latency).1)
+            .max();
+        let first = number(earliest.unwrap_or_default());
+        let last = number(latest.unwrap_or_default());
         let admitted = u64::from(record.class == Class::Admitted);
         for window in first..=last {
             let entry = windows.entry(window).or_default();
@@ -196,6 +204,6 @@ mod tests {
                 refused: 0,
             },
         ];
-        assert_eq!(count(&time, Per::Second, start, &records), expected);
+        assert_eq!(count(&[time], Per::Second, start, &records), expected);
     }
 }

@@ -16,7 +16,7 @@ use crate::{decided, in_one_window};
 async fn admissions(fleet: &Fleet, per: Per, load: &Load) -> Result<(Outcome, Vec<InWindow>)> {
     let time = ServiceTime::read(fleet.counter.address()).await?;
     let outcome = load.run().await?;
-    let windows = count(&time, per, outcome.started, &outcome.records);
+    let windows = count(&[time], per, outcome.started, &outcome.records);
     Ok((outcome, windows))
 }
 
