@@ -4,7 +4,7 @@
 //! freed), so calls on the path are attributed by sending one key at a time: what
 //! `headgate_asked_total` grew by is that key's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +89,11 @@ impl KeyResult {
 
 /// Starts everything and sends the load.
 pub(crate) async fn run(scene: &Scene, flags: &Flags) -> Result<Vec<KeyResult>> {
+    let names: BTreeSet<&str> = flags.keys.iter().map(|key| key.name.as_str()).collect();
+    ensure!(
+        names.len() == flags.keys.len(),
+        "each key needs a name of its own"
+    );
     let each = flags.duration / u32::try_from(flags.keys.len())?;
     ensure!(
         each >= SHORTEST,

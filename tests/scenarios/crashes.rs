@@ -9,7 +9,7 @@ use headgate_tests::load::{Counts, Key, Load, Pace};
 use headgate_tests::poll;
 use headgate_tests::rules::{Per, Rule, Rules};
 use headgate_tests::scene::Scene;
-use headgate_tests::windows::{ServiceTime, count};
+use headgate_tests::windows::{Seen, ServiceTime};
 
 use crate::{assert_unharmed, decided, in_one_window};
 
@@ -172,14 +172,14 @@ fn no_second_admits_more_than_its_limit_whatever_goes_wrong() -> Result<()> {
             // A service that is not up again yet is read later.
             times.extend(ServiceTime::read(fleet.counter.address()).await);
         };
-        let windows = count(&times, Per::Second, outcome.started, &outcome.records);
+        let seen = Seen::new(&times, Per::Second, outcome.started, &outcome.records);
         assert!(round > 4, "there were {round} troubles");
-        assert!(
-            windows.iter().all(|window| window.surely <= limit),
-            "{windows:?}"
-        );
-        let full = windows.iter().filter(|window| window.perhaps >= limit);
-        assert!(full.count() >= 5, "{windows:?}");
+        assert_eq!(seen.over(limit), None, "{:?}", seen.windows);
+        let full = seen
+            .windows
+            .values()
+            .filter(|window| window.perhaps >= limit);
+        assert!(full.count() >= 5, "{:?}", seen.windows);
         Ok(())
     })
 }
