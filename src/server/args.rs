@@ -105,13 +105,13 @@ pub struct Serve {
 pub struct Limits {
     /// Largest gRPC message, in bytes.
     ///
-    /// A replica sends the asks of one turn together, some hundred bytes each; 1 MiB leaves room
-    /// for thousands and bounds what one caller makes the service hold.
+    /// The largest is a replica's Join under a new leader: all of its 16,384 leases at some 70 bytes
+    /// each. A batch of asks is far smaller.
     #[arg(
         long,
         env = "HEADGATE_MAX_MESSAGE_BYTES",
         value_name = "BYTES",
-        default_value_t = 1_048_576
+        default_value_t = 4 * 1_048_576
     )]
     #[arg(value_parser = clap::value_parser!(u32).range(1024..=64 * 1_048_576))]
     #[arg(help_heading = "Limits")]
@@ -139,7 +139,7 @@ pub struct Limits {
         value_name = "COUNT",
         default_value_t = 1000
     )]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..), help_heading = "Limits")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Limits")]
     pub max_replicas: u32,
 
     /// Most asks that wait for tokens to come back.

@@ -16,7 +16,7 @@
 mod queue;
 mod tenure;
 
-use std::{collections::VecDeque, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{collections::VecDeque, future::Future, pin::Pin, slice, sync::Arc, time::Duration};
 
 use headgate_core::units::{Epoch, LocalTime};
 use tokio::{
@@ -59,8 +59,9 @@ pub trait Shard: Send + 'static {
     /// What must not leave before it is durable: an answer with the way to its caller.
     type Effect: Send + 'static;
 
-    /// Applies one command. Its changes are one step: durable together, hence within the bounds of
-    /// one [`Batch`].
+    /// Applies one command. Its changes become durable together; if they are more than one
+    /// [`Batch`] takes, in several writes in their order, of which a crash may keep the first ones.
+    /// Its effects wait for all of them.
     fn apply(&mut self, now: LocalTime, command: Self::Command, step: &mut Step<Self::Effect>);
 
     /// When [`wake`](Self::wake) is due; `None` if nothing waits for time to pass.
@@ -109,8 +110,8 @@ pub enum EngineError {
         /// The epoch.
         epoch: Epoch,
     },
-    /// A step with more changes than a batch takes: a bound of the callers' is wrong.
-    #[error("{0}; stopping, since the step cannot be made durable")]
+    /// A record beyond the bounds of the store: a bound of the shard's is wrong.
+    #[error("{0}; stopping, since the change cannot be made durable")]
     TooLarge(Full),
 }
 
@@ -265,18 +266,24 @@ impl<S: Shard, T: Store> Engine<S, T> {
     fn step(&mut self, take: impl FnOnce(&mut S, &mut Step<S::Effect>)) -> Result<(), EngineError> {
         let mut step = Step::default();
         take(&mut self.shard, &mut step);
-        if self
-            .groups
-            .back()
-            .is_none_or(|group| !group.batch.has_room_for(&step.changes))
-        {
+        let fits = |groups: &VecDeque<Group<S::Effect>>, changes: &[Change]| {
+            groups
+                .back()
+                .is_some_and(|group| group.batch.has_room_for(changes))
+        };
+        if !fits(&self.groups, &step.changes) {
             self.groups.push_back(Group::default());
         }
+        for change in step.changes {
+            // Only a step that is larger than a batch goes on in another.
+            if !fits(&self.groups, slice::from_ref(&change)) {
+                self.groups.push_back(Group::default());
+            }
+            if let Some(group) = self.groups.back_mut() {
+                group.batch.add(change).map_err(EngineError::TooLarge)?;
+            }
+        }
         if let Some(group) = self.groups.back_mut() {
-            group
-                .batch
-                .add(step.changes)
-                .map_err(EngineError::TooLarge)?;
             group.effects.append(&mut step.effects);
             group.commands = group.commands.saturating_add(1);
         }

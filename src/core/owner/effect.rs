@@ -36,6 +36,8 @@ pub enum KeyEffect {
     Exhausted(Tenancy, Exhausted),
     /// A replica reported more than it was ever granted; its word was not taken.
     ReportRefused,
+    /// As many askers as may be have a last answer; a new one was told that nobody knows.
+    AskersFull,
 }
 
 /// Why a call cannot be served.

@@ -24,6 +24,11 @@ use recall::Round;
 /// is used, so this only has to cover a poll that was sent before the window began.
 const PROOF_SLACK: Span = Span::from_secs(2);
 
+/// Most askers whose last answer one key keeps: workers of all replicas, several configurations
+/// each. With the longest answers that is some 450 KB of a record, below what a store takes.
+/// Beyond it, new askers are undecided until the window after is over.
+pub const ASKERS_MAX: usize = 4_096;
+
 /// What a key needs to know besides its own state.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
@@ -195,6 +200,11 @@ impl KeyState {
             .is_some_and(|named| named != self.ledger.window())
         {
             out.push(self.unjudged(&ask, reply, AnswerKind::WrongWindow));
+            return;
+        }
+        if self.askers.len() >= ASKERS_MAX && !self.askers.contains_key(&ask.id.asker) {
+            out.push(KeyEffect::AskersFull);
+            out.push(self.undecided(&ask, reply));
             return;
         }
         if let (Some(from), Some(_)) = (from, ask.window) {

@@ -214,7 +214,7 @@ pub fn write_key(state: &KeyState) -> Vec<u8> {
         sequence: last.sequence.get(),
         window_start: last.window.start().get(),
         window_end: last.window.end().get(),
-        decisions: last.decisions.iter().copied().map(decision_byte).collect(),
+        decisions: pack(&last.decisions),
     });
     let record = KeyRecord {
         domain: state.rule().domain.clone(),
@@ -280,16 +280,10 @@ fn key_state(key: KeyHash, record: KeyRecord) -> Option<KeyState> {
 }
 
 fn last_answer(record: &AskerRecord) -> Option<(Asker, LastAnswer)> {
-    let decisions: Option<Vec<Decision>> = record
-        .decisions
-        .iter()
-        .copied()
-        .map(decision_from_byte)
-        .collect();
     let answer = LastAnswer {
         sequence: Sequence::new(record.sequence),
         window: window(record.window_start, record.window_end)?,
-        decisions: decisions?,
+        decisions: unpack(&record.decisions),
     };
     Some((Asker::new(record.asker), answer))
 }
@@ -298,21 +292,38 @@ fn window(start: u64, end: u64) -> Option<Window> {
     Window::new(ServiceTime::new(start), ServiceTime::new(end))
 }
 
-const fn decision_byte(decision: Decision) -> u8 {
-    match decision {
-        Decision::Admit => 1,
+/// Decisions in one byte.
+const DECISIONS_PER_BYTE: usize = 4;
+
+/// Two bits a decision, the first one lowest; 0 is the end. A hot key keeps thousands of answers.
+fn pack(decisions: &[Decision]) -> Vec<u8> {
+    let bits = |decision: &Decision| match decision {
+        Decision::Admit => 1_u8,
         Decision::Refuse => 2,
         Decision::Undecided => 3,
-    }
+    };
+    let chunks = decisions.chunks(DECISIONS_PER_BYTE);
+    chunks
+        .map(|chunk| {
+            chunk
+                .iter()
+                .rev()
+                .fold(0, |byte, next| byte << 2 | bits(next))
+        })
+        .collect()
 }
 
-const fn decision_from_byte(byte: u8) -> Option<Decision> {
-    match byte {
+fn unpack(bytes: &[u8]) -> Vec<Decision> {
+    let all = bytes
+        .iter()
+        .flat_map(|byte| [byte & 3, byte >> 2 & 3, byte >> 4 & 3, byte >> 6]);
+    let decision = |bits: u8| match bits {
         1 => Some(Decision::Admit),
         2 => Some(Decision::Refuse),
         3 => Some(Decision::Undecided),
         _ => None,
-    }
+    };
+    all.map_while(decision).collect()
 }
 
 #[cfg(test)]

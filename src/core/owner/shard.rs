@@ -77,6 +77,8 @@ pub struct ShardCounts {
     pub members_lost: u64,
     /// Tokens that died with them.
     pub tokens_dead: u64,
+    /// Asks undecided because a key keeps as many last answers as it may.
+    pub askers_full: u64,
     /// Reports of leases that were never granted.
     pub reports_refused: u64,
     /// Steps after which an invariant did not hold.
@@ -325,6 +327,9 @@ impl Shard {
                 if let Some(member) = self.members.get_mut(of) {
                     member.recall_ended(key);
                 }
+            }
+            KeyEffect::AskersFull => {
+                self.counts.askers_full = self.counts.askers_full.saturating_add(1);
             }
             KeyEffect::ReportRefused => {
                 self.counts.reports_refused = self.counts.reports_refused.saturating_add(1);

@@ -10,7 +10,7 @@ use tokio::{sync::Notify, task::JoinHandle};
 
 use super::*;
 use crate::store::{
-    Candidate, MAX_BATCH_CHANGES,
+    Candidate, MAX_BATCH_CHANGES, MAX_VALUE_BYTES,
     memory::{Fault, MemoryStore, Outcome},
 };
 
@@ -28,6 +28,8 @@ enum Command {
     Park(oneshot::Sender<u64>),
     /// Changes this many records at once.
     Fill(usize, oneshot::Sender<u64>),
+    /// Writes a value of this many bytes.
+    Grow(usize, oneshot::Sender<u64>),
 }
 
 impl Shard for Sums {
@@ -60,6 +62,13 @@ impl Shard for Sums {
                     value: Some(vec![]),
                 };
                 step.changes.extend((0..count).map(change));
+                step.effects.push((reply, 0));
+            }
+            Command::Grow(bytes, reply) => {
+                step.changes.push(Change {
+                    key: vec![0],
+                    value: Some(vec![0; bytes]),
+                });
                 step.effects.push((reply, 0));
             }
         }
@@ -248,6 +257,21 @@ async fn a_full_group_is_followed_by_another() {
     }
     assert_eq!(last.await, Ok(2));
     assert_eq!(world.store.appended(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_larger_than_a_batch_is_answered_after_its_last_write() {
+    let world = plain_world().await;
+    let holds = [0; 3].map(|_| world.hold(Outcome::Normal));
+    let mut answer = world.ask(|reply| Command::Fill(2 * MAX_BATCH_CHANGES + 1, reply));
+    for (written, hold) in holds.iter().enumerate() {
+        sleep(Duration::from_secs(1)).await;
+        assert!(answer.try_recv().is_err());
+        assert_eq!(world.store.appended(), written as u64);
+        hold.notify_one();
+    }
+    assert_eq!(answer.await, Ok(0));
+    assert_eq!(world.store.appended(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,6 +23,7 @@ pub struct OwnerMetrics {
     replicas_lost: Counter,
     tokens_lost: Counter,
     reports_refused: Counter,
+    askers_full: Counter,
     invariants_broken: Counter,
     keys: Gauge,
     replicas: Gauge,
@@ -81,6 +82,11 @@ impl OwnerMetrics {
                 &self.tokens_lost,
             ),
             (
+                "askers_full",
+                "Asks undecided because their key keeps as many last answers as it may",
+                &self.askers_full,
+            ),
+            (
                 "reports_refused",
                 "Reports of leases that were never granted",
                 &self.reports_refused,
@@ -121,6 +127,7 @@ impl OwnerMetrics {
             ),
             (&self.replicas_lost, now.members_lost, last.members_lost),
             (&self.tokens_lost, now.tokens_dead, last.tokens_dead),
+            (&self.askers_full, now.askers_full, last.askers_full),
             (
                 &self.reports_refused,
                 now.reports_refused,

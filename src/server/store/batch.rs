@@ -8,9 +8,9 @@ pub use headgate_core::owner::effect::Change;
 /// identity beside them, and within every store's own bound (Redis, etcd and NATS take more).
 pub const MAX_KEY_BYTES: usize = 128;
 
-/// Longest value in bytes: a key's ledger with a lease for each of some hundred replicas. Small
-/// enough that dozens fit into one batch.
-pub const MAX_VALUE_BYTES: usize = 64 * 1024;
+/// Longest value in bytes: a key's ledger with a lease and the last answers of each of a thousand
+/// replicas, with room to spare, and still within one batch.
+pub const MAX_VALUE_BYTES: usize = 512 * 1024;
 
 /// Most keys and values in one batch, in bytes: three quarters of the largest message NATS takes
 /// by default (1 MiB; etcd takes 1.5 MiB), which leaves room for any store's framing.
@@ -20,30 +20,27 @@ pub const MAX_BATCH_BYTES: usize = 768 * 1024;
 /// a slow disk, this is still 200,000 changed records a second.
 pub const MAX_BATCH_CHANGES: usize = 2048;
 
+const _: () = assert!(MAX_KEY_BYTES + MAX_VALUE_BYTES + CHANGE_OVERHEAD <= MAX_BATCH_BYTES);
+
 /// Bytes that each change costs beside its key and value, counted towards [`MAX_BATCH_BYTES`].
 const CHANGE_OVERHEAD: usize = 16;
 
-/// The changes did not fit: they are refused as a whole and the batch is as before.
+/// A change that was not added; the batch is as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// They fit into an empty batch.
-    #[error("the batch has no room left for these changes")]
+    /// It fits into the next batch.
+    #[error("the batch has no room left for this change")]
     NextBatch,
-    /// They fit into no batch.
+    /// It fits into no batch.
     #[error(
-        "the changes of one step are too large for the store (a key of {key_bytes} bytes at most \
-         {MAX_KEY_BYTES}, a value of {value_bytes} at most {MAX_VALUE_BYTES}, together \
-         {total_bytes} at most {MAX_BATCH_BYTES}, {changes} changes at most {MAX_BATCH_CHANGES})"
+        "a record is too large for the store: its key has {key_bytes} bytes of at most \
+         {MAX_KEY_BYTES}, its value {value_bytes} of at most {MAX_VALUE_BYTES}"
     )]
     Never {
-        /// Length of the longest key.
+        /// Length of the key.
         key_bytes: usize,
-        /// Length of the longest value.
+        /// Length of the value.
         value_bytes: usize,
-        /// All keys and values with their overhead.
-        total_bytes: usize,
-        /// Number of changes.
-        changes: usize,
     },
 }
 
@@ -56,40 +53,40 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Adds the changes of one step, which must become durable together: all of them or, if they
-    /// do not fit, none.
-    pub fn add(&mut self, changes: Vec<Change>) -> Result<(), Full> {
-        let size = Size::of(&changes);
-        if !size.fits_beside(&Self::default()) {
+    /// Adds a change.
+    pub fn add(&mut self, change: Change) -> Result<(), Full> {
+        let (key_bytes, value_bytes) = lengths(&change);
+        if key_bytes > MAX_KEY_BYTES || value_bytes > MAX_VALUE_BYTES {
             return Err(Full::Never {
-                key_bytes: size.longest_key,
-                value_bytes: size.longest_value,
-                total_bytes: size.bytes,
-                changes: size.changes,
+                key_bytes,
+                value_bytes,
             });
         }
-        if !size.fits_beside(self) {
+        if !self.has_room_for(std::slice::from_ref(&change)) {
             return Err(Full::NextBatch);
         }
-        for Change { key, value } in changes {
-            self.set(key, value);
-        }
+        let Change { key, value } = change;
+        let bytes = match self.changes.insert(key, value) {
+            Some(old) => self.bytes.saturating_sub(old.map_or(0, |old| old.len())),
+            None => self
+                .bytes
+                .saturating_add(key_bytes)
+                .saturating_add(CHANGE_OVERHEAD),
+        };
+        self.bytes = bytes.saturating_add(value_bytes);
         Ok(())
     }
 
-    /// [`Self::add`] would take these changes.
+    /// All these changes can be added.
     pub fn has_room_for(&self, changes: &[Change]) -> bool {
-        Size::of(changes).fits_beside(self)
-    }
-
-    fn set(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
-        let key_bytes = key.len().saturating_add(CHANGE_OVERHEAD);
-        let value_bytes = value.as_ref().map_or(0, Vec::len);
-        self.bytes = match self.changes.insert(key, value) {
-            Some(old) => self.bytes.saturating_sub(old.map_or(0, |old| old.len())),
-            None => self.bytes.saturating_add(key_bytes),
-        }
-        .saturating_add(value_bytes);
+        let bytes = changes.iter().fold(self.bytes, |sum, change| {
+            let (key, value) = lengths(change);
+            sum.saturating_add(key)
+                .saturating_add(value)
+                .saturating_add(CHANGE_OVERHEAD)
+        });
+        let count = self.changes.len().saturating_add(changes.len());
+        bytes <= MAX_BATCH_BYTES && count <= MAX_BATCH_CHANGES
     }
 
     /// Each changed key with its new value, `None` for a deletion; by key.
@@ -120,37 +117,9 @@ impl IntoIterator for Batch {
     }
 }
 
-/// What some changes take up.
-#[derive(Default)]
-struct Size {
-    longest_key: usize,
-    longest_value: usize,
-    bytes: usize,
-    changes: usize,
-}
-
-impl Size {
-    fn of(changes: &[Change]) -> Self {
-        let mut size = Self {
-            changes: changes.len(),
-            ..Self::default()
-        };
-        for change in changes {
-            let (key, value) = (change.key.len(), change.value.as_ref().map_or(0, Vec::len));
-            size.longest_key = size.longest_key.max(key);
-            size.longest_value = size.longest_value.max(value);
-            let change_bytes = key.saturating_add(value).saturating_add(CHANGE_OVERHEAD);
-            size.bytes = size.bytes.saturating_add(change_bytes);
-        }
-        size
-    }
-
-    fn fits_beside(&self, batch: &Batch) -> bool {
-        self.longest_key <= MAX_KEY_BYTES
-            && self.longest_value <= MAX_VALUE_BYTES
-            && self.bytes.saturating_add(batch.bytes) <= MAX_BATCH_BYTES
-            && self.changes.saturating_add(batch.len()) <= MAX_BATCH_CHANGES
-    }
+/// Of key and value, in bytes.
+fn lengths(change: &Change) -> (usize, usize) {
+    (change.key.len(), change.value.as_ref().map_or(0, Vec::len))
 }
 
 #[cfg(test)]

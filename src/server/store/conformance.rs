@@ -155,7 +155,9 @@ fn delete(key: impl AsRef<[u8]>) -> Change {
 
 fn batch(changes: impl IntoIterator<Item = Change>) -> Batch {
     let mut batch = Batch::default();
-    batch.add(changes.into_iter().collect()).unwrap();
+    for change in changes {
+        batch.add(change).unwrap();
+    }
     batch
 }
 

@@ -12,19 +12,17 @@
 //!
 //! # Why not a key-value engine
 //!
-//! Three were looked at in their current versions:
-//! - **fjall** 3.1 (log-structured merge tree) cuts its journal at the first entry it cannot read
-//!   and goes on, so damage in the middle silently loses acknowledged batches behind it, and no
+//! Two were looked at in their current versions:
+//! - **fjall** 3.1 (log-structured merge tree) cuts its journal at the first entry it cannot parse
+//!   and goes on, so damage in the middle can silently lose acknowledged batches behind it, and no
 //!   caller can tell (its issue 311, open). Here a lost batch is a token granted twice.
-//! - **redb** 4.6 (copy-on-write B-tree) writes several 4 KiB pages for a change of 100 bytes, and
-//!   checks page checksums only in a full check; reads of a damaged page give wrong data or panic
-//!   (its issues 1330 and 1334, closed as intended).
-//! - **raft-engine** 0.4 has the right shape, but brings a C compiler's worth of dependencies and
-//!   also takes damage within its last file for a torn tail.
+//! - **redb** 4.6 (copy-on-write B-tree) writes whole 4 KiB pages up to the root for a change of
+//!   100 bytes, and checks page checksums only in a full check; a read of a damaged page can give
+//!   wrong data or panic (its issues 1330 and 1334).
 //!
-//! None says what recovery dropped. A log costs one write of the changed bytes and one sync for a
-//! group, about as much again for snapshots, no cache, no background memory, and starts at the speed
-//! of a sequential read.
+//! Neither says what recovery dropped. A log costs one write of the changed bytes and one sync for a
+//! group, about as much again for snapshots, no cache and no memory between compactions. A million
+//! records of 116 bytes are checked in 0.1 s and loaded in 0.75 s of one core.
 //!
 //! # What it cannot see
 //!

@@ -69,6 +69,21 @@ impl KeyState {
         KeyEffect::Answer(reply, answer)
     }
 
+    /// Nobody is to know, though the ask could be read.
+    pub(super) fn undecided(&self, ask: &Ask, reply: ReplyTo) -> KeyEffect {
+        let decisions = ask.costs.iter().map(|_| Decision::Undecided).collect();
+        match self.unjudged(ask, reply, AnswerKind::Judged) {
+            KeyEffect::Answer(reply, answer) => KeyEffect::Answer(
+                reply,
+                Answer {
+                    decisions,
+                    ..answer
+                },
+            ),
+            other => other,
+        }
+    }
+
     /// Keeps the answer for repetitions of its ask.
     pub(super) fn remember(&mut self, id: AskId, decisions: &[Decision]) {
         let window = self.ledger.window();

@@ -310,3 +310,50 @@ fn a_wish_is_answered_at_once() {
     );
     assert!(answers(&effects)[0].parked);
 }
+
+#[test]
+fn more_askers_than_a_record_holds_are_undecided() {
+    let mut owner = Owner::new(1_000_000);
+    for asker in 0..ASKERS_MAX as u64 {
+        owner.ask(
+            A,
+            Says {
+                asker,
+                lease: None,
+                ..Says::default()
+            },
+        );
+    }
+    let says = || Says {
+        asker: u64::MAX,
+        lease: None,
+        named: false,
+        ..Says::default()
+    };
+    let effects = owner.ask(A, says());
+    assert!(effects.contains(&KeyEffect::AskersFull));
+    assert_eq!(decisions(&effects), [Undecided]);
+    assert_eq!(
+        decisions(&owner.ask(
+            A,
+            Says {
+                asker: 7,
+                lease: None,
+                ..Says::default()
+            }
+        )),
+        [Admit]
+    );
+    // The window after the one in which they were answered, and the longest deadline.
+    owner.at(130_000);
+    assert_eq!(
+        decisions(&owner.ask(
+            A,
+            Says {
+                decide_by: u64::MAX,
+                ..says()
+            }
+        )),
+        [Admit]
+    );
+}

@@ -67,6 +67,21 @@ fn a_key_comes_back_as_it_was() {
 }
 
 #[test]
+fn decisions_come_back_in_order_whatever_their_number() {
+    use Decision::{Admit, Refuse, Undecided};
+    let all: Vec<Decision> = [Admit, Refuse, Undecided]
+        .into_iter()
+        .cycle()
+        .take(256)
+        .collect();
+    for count in [0, 1, 2, 3, 4, 5, 8, 255, 256] {
+        let decisions = &all[..count];
+        assert_eq!(unpack(&pack(decisions)), decisions);
+        assert!(pack(decisions).len() <= 64);
+    }
+}
+
+#[test]
 fn meta_and_members_come_back_as_they_were() {
     let meta = Meta {
         hash_key: HashKey::new([9; 16]),

@@ -47,7 +47,15 @@ impl Shard {
                 }
             }
         }
-        for (key, state) in &keys {
+        for (key, state) in &mut keys {
+            // A crash may have kept a member's end without all that follows from it.
+            let holders = state.ledger().holders().keys();
+            let gone: Vec<Tenancy> = holders
+                .filter(|tenancy| members.get(**tenancy).is_none())
+                .copied()
+                .collect();
+            gone.into_iter()
+                .for_each(|tenancy| state.bury_holder(tenancy));
             for tenancy in state.ledger().holders().keys() {
                 if let Some(member) = members.get_mut(*tenancy) {
                     member.keys.insert(*key);

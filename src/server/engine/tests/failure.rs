@@ -59,9 +59,9 @@ async fn a_deposed_leader_answers_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_fits_no_batch_ends_everything() {
+async fn a_record_that_fits_no_batch_ends_everything() {
     let mut world = plain_world().await;
-    let answer = world.ask(|reply| Command::Fill(MAX_BATCH_CHANGES + 1, reply));
+    let answer = world.ask(|reply| Command::Grow(MAX_VALUE_BYTES + 1, reply));
     assert!(answer.await.is_err());
     let error = (&mut world.engine).await.unwrap().unwrap_err();
     assert!(

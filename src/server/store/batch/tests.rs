@@ -7,21 +7,24 @@ fn put(key: &[u8], value: Vec<u8>) -> Change {
     }
 }
 
+fn delete(key: &[u8]) -> Change {
+    Change {
+        key: key.to_vec(),
+        value: None,
+    }
+}
+
 #[test]
 fn a_later_change_of_a_key_replaces_the_earlier_one_and_its_bytes() {
     let mut batch = Batch::default();
-    batch
-        .add(vec![put(b"a", vec![1; 1000]), put(b"b", vec![2])])
-        .unwrap();
-    batch
-        .add(vec![
-            put(b"a", vec![3]),
-            Change {
-                key: b"b".to_vec(),
-                value: None,
-            },
-        ])
-        .unwrap();
+    for change in [
+        put(b"a", vec![1; 1000]),
+        put(b"b", vec![2]),
+        put(b"a", vec![3]),
+        delete(b"b"),
+    ] {
+        batch.add(change).unwrap();
+    }
     let changes: Vec<_> = batch.changes().collect();
     assert_eq!(
         changes,
@@ -31,32 +34,32 @@ fn a_later_change_of_a_key_replaces_the_earlier_one_and_its_bytes() {
 }
 
 #[test]
-fn a_step_that_does_not_fit_leaves_the_batch_as_it_was() {
+fn a_change_that_does_not_fit_leaves_the_batch_as_it_was() {
     let mut batch = Batch::default();
-    let step = |first: u8| {
-        (0..6)
-            .map(|i| put(&[first, i], vec![0; MAX_VALUE_BYTES]))
-            .collect()
-    };
-    batch.add(step(0)).unwrap();
+    batch.add(put(b"a", vec![0; MAX_VALUE_BYTES])).unwrap();
     let before = batch.clone();
-    assert_eq!(batch.add(step(1)), Err(Full::NextBatch));
+    let large = put(b"b", vec![0; MAX_VALUE_BYTES]);
+    assert!(!batch.has_room_for(std::slice::from_ref(&large)));
+    assert_eq!(batch.add(large), Err(Full::NextBatch));
     assert_eq!(batch, before);
-    Batch::default().add(step(1)).unwrap();
+
+    let mut batch = Batch::default();
+    for i in 0..MAX_BATCH_CHANGES {
+        batch.add(delete(&i.to_le_bytes())).unwrap();
+    }
+    assert_eq!(batch.add(delete(b"one more")), Err(Full::NextBatch));
 }
 
 #[test]
-fn a_step_beyond_any_bound_fits_nowhere() {
-    let many = (0..=MAX_BATCH_CHANGES)
-        .map(|i| put(&i.to_le_bytes(), vec![]))
-        .collect();
-    let large = (0..13)
-        .map(|i| put(&[i], vec![0; MAX_VALUE_BYTES]))
-        .collect();
-    let long_key = vec![put(&[0; MAX_KEY_BYTES + 1], vec![])];
-    let long_value = vec![put(b"k", vec![0; MAX_VALUE_BYTES + 1])];
-    for step in [many, large, long_key, long_value] {
-        let full = Batch::default().add(step).unwrap_err();
+fn a_record_beyond_the_bounds_fits_nowhere() {
+    for large in [
+        put(&[0; MAX_KEY_BYTES + 1], vec![]),
+        put(b"k", vec![0; MAX_VALUE_BYTES + 1]),
+    ] {
+        let full = Batch::default().add(large).unwrap_err();
         assert!(matches!(full, Full::Never { .. }), "{full}");
     }
+    Batch::default()
+        .add(put(&[0; MAX_KEY_BYTES], vec![0; MAX_VALUE_BYTES]))
+        .unwrap();
 }

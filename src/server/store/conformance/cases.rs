@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::{
-    Election, Epoch, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, Store, StoreError,
+    Election, Epoch, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, Record, Store, StoreError,
 };
 use super::{Fixture, batch, candidate, delete, lead, load, put, records};
 
@@ -253,22 +253,37 @@ pub(super) async fn an_unknown_outcome_is_all_or_nothing(mut place: impl Fixture
 pub(super) async fn large_values(mut place: impl Fixture) {
     let store = place.open().await;
     let epoch = lead(&store, 1).await;
-    let count = MAX_BATCH_BYTES / (MAX_VALUE_BYTES + 1024);
-    let key = |i: usize| vec![u8::try_from(i).unwrap(); MAX_KEY_BYTES];
-    let value = |i: usize| vec![u8::try_from(i).unwrap(); MAX_VALUE_BYTES];
-    let full = || batch((0..count).map(|i| put(key(i), value(i))));
-    for _ in 0..3 {
-        store.append(epoch, full()).await.unwrap();
+    let key = |i: u8| vec![i; MAX_KEY_BYTES];
+    let value = |i: u8| vec![i; MAX_VALUE_BYTES];
+    for i in [1, 2, 1, 3, 2, 1] {
+        store
+            .append(epoch, batch([put(key(i), value(i))]))
+            .await
+            .unwrap();
     }
+    // About as many bytes as a batch takes.
+    let half = vec![9; MAX_BATCH_BYTES / 2 - 2 * MAX_KEY_BYTES];
+    store
+        .append(epoch, batch([put(key(4), &half), put(key(5), &half)]))
+        .await
+        .unwrap();
     drop(store);
 
     let store = place.open().await;
     let epoch = lead(&store, 2).await;
     let loaded = load(&store, epoch).await;
-    assert_eq!(loaded.len(), count);
-    for (i, record) in loaded.iter().enumerate() {
-        assert!(record.key == key(i) && record.value == value(i));
-    }
+    let expected = [
+        (1, value(1)),
+        (2, value(2)),
+        (3, value(3)),
+        (4, half.clone()),
+        (5, half),
+    ];
+    assert!(
+        loaded
+            .into_iter()
+            .eq(expected.map(|(i, value)| Record { key: key(i), value }))
+    );
 }
 
 pub(super) async fn ten_thousand_keys(mut place: impl Fixture) {

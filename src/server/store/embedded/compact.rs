@@ -15,24 +15,42 @@ use std::{
 use super::{
     OpenError,
     frame::{Builder, Entry},
-    replay::{Chain, Contents},
+    replay::{Chain, Contents, Part},
 };
+use crate::store::Record;
 
 /// After this many bytes a new snapshot is synced, so that the writer's own syncs never wait for
 /// much of it.
 const SYNC_BYTES: usize = 8 * 1024 * 1024;
 
-/// The records of a chain, by key.
-pub(super) type Records = HashMap<Vec<u8>, Vec<u8>>;
-
-/// Reads a chain into memory.
-pub(super) fn records(chain: &Chain) -> Result<(Records, Contents), OpenError> {
-    let mut records = Records::new();
-    let contents = chain.replay(|key, value| match (value, records.get_mut(key)) {
-        (Some(value), Some(old)) => value.clone_into(old),
-        (Some(value), None) => drop(records.insert(key.to_vec(), value.to_vec())),
-        (None, _) => drop(records.remove(key)),
+/// Reads a chain into memory: one record a key.
+pub(super) fn records(chain: &Chain) -> Result<(Vec<Record>, Contents), OpenError> {
+    // A snapshot has each key once, so only the log's changes need to be found by key. That makes
+    // a start with a million keys a matter of copying them.
+    let mut records = Vec::new();
+    let mut later = HashMap::<Vec<u8>, Option<Vec<u8>>>::new();
+    let contents = chain.replay(|part, key, value| match (part, value) {
+        (Part::Snapshot, Some(value)) => {
+            records.push(Record {
+                key: key.to_vec(),
+                value: value.to_vec(),
+            });
+        }
+        (Part::Snapshot, None) => {}
+        (Part::Log, value) => drop(later.insert(key.to_vec(), value.map(<[u8]>::to_vec))),
     })?;
+    records.retain_mut(|record| match later.remove(&record.key) {
+        Some(Some(value)) => {
+            record.value = value;
+            true
+        }
+        Some(None) => false,
+        None => true,
+    });
+    let added = later
+        .into_iter()
+        .filter_map(|(key, value)| Some(Record { key, value: value? }));
+    records.extend(added);
     Ok((records, contents))
 }
 
@@ -113,7 +131,7 @@ fn write_snapshot(job: &Job, cancelled: &AtomicBool) -> Result<u64, String> {
             Ok(())
         };
         let mut frame = Builder::new(contents.epoch);
-        for (key, value) in &records {
+        for Record { key, value } in &records {
             frame.push(Entry::Change(key, Some(value)));
             if frame.is_full() {
                 put(std::mem::replace(&mut frame, Builder::new(contents.epoch)))?;

@@ -24,6 +24,15 @@ pub(super) struct Chain {
     pub(super) logs: Vec<(u64, PathBuf)>,
 }
 
+/// Where a change was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Each key at most once, and no deletions.
+    Snapshot,
+    /// Later changes replace earlier ones and the snapshot's records.
+    Log,
+}
+
 /// What reading a chain found beside its changes.
 #[derive(Debug)]
 pub(super) struct Contents {
@@ -72,7 +81,7 @@ impl Chain {
     /// Gives every change in order to `visit`, and every file's checksums a look.
     pub(super) fn replay(
         &self,
-        mut visit: impl FnMut(&[u8], Option<&[u8]>),
+        mut visit: impl FnMut(Part, &[u8], Option<&[u8]>),
     ) -> Result<Contents, OpenError> {
         let mut contents = Contents {
             next: 1,
@@ -103,7 +112,7 @@ impl Chain {
                 contents.epoch = contents.epoch.max(epoch);
                 frame::decode(payload, |entry| {
                     if let Entry::Change(key, value) = entry {
-                        visit(key, value);
+                        visit(Part::Log, key, value);
                     }
                 });
             }
@@ -119,7 +128,7 @@ impl Chain {
         &self,
         path: &Path,
         highest: &mut Epoch,
-        visit: &mut impl FnMut(&[u8], Option<&[u8]>),
+        visit: &mut impl FnMut(Part, &[u8], Option<&[u8]>),
     ) -> Result<u64, OpenError> {
         let (mut records, mut expected) = (0_u64, None);
         let mut frames = Frames::open(path, 1)?;
@@ -128,7 +137,7 @@ impl Chain {
             frame::decode(payload, |entry| match entry {
                 Entry::Change(key, value) => {
                     records = records.saturating_add(1);
-                    visit(key, value);
+                    visit(Part::Snapshot, key, value);
                 }
                 Entry::End(count) => expected = Some(count),
             });

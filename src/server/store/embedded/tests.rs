@@ -41,9 +41,9 @@ fn batch(changes: impl IntoIterator<Item = (u32, Option<u32>)>) -> Batch {
         value: value.map(|value| value.to_be_bytes().repeat(5)),
     };
     let mut batch = Batch::default();
-    batch
-        .add(changes.into_iter().map(change).collect())
-        .unwrap();
+    for change in changes.into_iter().map(change) {
+        batch.add(change).unwrap();
+    }
     batch
 }
 
@@ -217,9 +217,17 @@ fn a_million_keys_load_within_a_second() {
     let rt = runtime();
     let store = open(folder.path()).unwrap();
     let epoch = rt.block_on(lead(&store));
+    let key = |number: u32| number.to_be_bytes().repeat(4);
+    let put = |number: u32| Change {
+        key: key(number),
+        value: Some(vec![7; 100]),
+    };
     for first in (0..1_000_000).step_by(2000) {
-        let changes = (first..first + 2000).map(|key| (key, Some(key)));
-        rt.block_on(store.append(epoch, batch(changes))).unwrap();
+        let mut batch = Batch::default();
+        for change in (first..first + 2000).map(put) {
+            batch.add(change).unwrap();
+        }
+        rt.block_on(store.append(epoch, batch)).unwrap();
     }
     drop(store);
     let started = Instant::now();

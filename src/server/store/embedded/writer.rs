@@ -86,7 +86,7 @@ impl Writer {
     ) -> Result<(Self, mpsc::Sender<Command>), OpenError> {
         let folder = Folder::open(path)?;
         let (mut chain, stale) = Chain::of(&folder, folder.files()?)?;
-        let contents = chain.replay(|_, _| {})?;
+        let contents = chain.replay(|_, _, _| {})?;
         if chain.logs.is_empty() {
             chain.logs.push((contents.next, folder.log(contents.next)));
         }
@@ -148,8 +148,12 @@ impl Writer {
             {
                 self.take(command, &mut group);
             }
+            // Not before the first batch: a leader that starts is in a hurry to load.
+            let wrote = group.frame.is_some();
             self.write(group);
-            self.compact_if_due();
+            if wrote {
+                self.compact_if_due();
+            }
         }
         if let Some(compaction) = self.compaction.take() {
             compaction.join(true);
@@ -226,10 +230,7 @@ impl Writer {
             );
             return Err(StoreError::Damaged(what));
         }
-        Ok(records
-            .into_iter()
-            .map(|(key, value)| Record { key, value })
-            .collect())
+        Ok(records)
     }
 
     fn renew(&self, epoch: Epoch) -> Result<Leadership, StoreError> {

@@ -28,7 +28,7 @@ fn crash(folder: &Path, arrives: u8) {
     let mut bytes = fs::read(&log).unwrap();
     let opened = super::folder::Folder::open(folder).unwrap();
     let (chain, _) = super::replay::Chain::of(&opened, opened.files().unwrap()).unwrap();
-    let number = chain.replay(|_, _| {}).unwrap().next;
+    let number = chain.replay(|_, _, _| {}).unwrap().next;
     let mut frame = super::frame::Builder::new(Epoch::new(0));
     frame.push(super::frame::Entry::Change(b"lost", Some(&[7; 80])));
     let frame = frame.finish(number);
