@@ -110,3 +110,23 @@ fn two_rules_count_for_themselves() -> Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn each_of_many_keys_has_exactly_its_own() -> Result<()> {
+    in_one_window("exact-many-keys", async |scene: &Scene| {
+        let rules = Rules::new(vec![Rule::new("per-key", 7, Per::Day)]);
+        let mut fleet = Plan::new(rules).start(scene).await?;
+        let names: Vec<String> = (0..400).map(|number| format!("key-{number}")).collect();
+        let keys = names.iter().map(|name| Key::named(name));
+        let mut load = fleet.load(keys.collect::<Result<_>>()?, 400 * 10);
+        load.concurrency = 48;
+        // Each round over the Envoys is of one key, so all keys get their share at each of them.
+        let outcome = load.run().await?;
+        for name in &names {
+            let counts = outcome.key(name)?;
+            assert!(counts.offered >= 9, "{name}: {counts:?}");
+            assert_eq!(counts, decided(7, counts.offered - 7), "{name}");
+        }
+        assert_unharmed(&mut fleet.envoys)
+    })
+}
