@@ -1,8 +1,8 @@
 //! An Envoy for tests: one process with any number of workers, on one thread.
 //!
 //! Shared data has the host's real semantics (one version counter for all keys, a write to a
-//! missing key succeeds whatever it expects, version 0 overwrites), the clock is driven by hand, and
-//! calls are recorded for the test to answer.
+//! missing key succeeds whatever it expects, version 0 overwrites), the clock is driven by hand,
+//! and calls are recorded for the test to answer.
 
 pub(crate) mod counter;
 pub(crate) mod fleet;

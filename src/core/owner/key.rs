@@ -9,7 +9,7 @@ use crate::message::{
     RuleId, RuleSpec,
 };
 use crate::owner::effect::{KeyEffect, ReplyTo};
-use crate::owner::ledger::Ledger;
+use crate::owner::ledger::{Holder, Ledger};
 use crate::units::{Asker, Sequence, ServiceTime, Span, Tenancy, Tokens};
 use crate::window::{Period, Window};
 
@@ -159,7 +159,7 @@ impl KeyState {
             return;
         }
         for (tenancy, holder) in self.ledger.holders() {
-            if holder.recall.is_some() {
+            if holder.recall.is_some() || holder.owes_return {
                 out.push(KeyEffect::RecallEnded(*tenancy, self.key));
             }
         }
@@ -236,6 +236,8 @@ impl KeyState {
         }
     }
 
+    /// What any message says of a lease. A recall ends by whichever comes first: its Return, or an
+    /// ask that another worker of the replica sent after the fence.
     fn report(
         &mut self,
         from: Tenancy,
@@ -243,9 +245,14 @@ impl KeyState {
         fenced: bool,
         out: &mut Vec<KeyEffect>,
     ) {
+        let is_called = |holder: &Holder| holder.recall.is_some() || holder.owes_return;
+        let was_called = is_called(self.ledger.holder(from));
         match self.ledger.report(from, said, fenced) {
             Some(changed) => self.changed |= changed,
             None => out.push(KeyEffect::ReportRefused),
+        }
+        if was_called && !is_called(self.ledger.holder(from)) {
+            out.push(KeyEffect::RecallEnded(from, self.key));
         }
     }
 
@@ -276,13 +283,7 @@ impl KeyState {
         }
         let holder = self.ledger.holder(from);
         holder.has_cell = has_cell;
-        let was_called = holder.recall.is_some() || holder.owes_return;
         self.report(from, lease.amounts, fenced, out);
-        let holder = self.ledger.holder(from);
-        let ended = was_called && holder.recall.is_none() && !holder.owes_return;
-        if ended {
-            out.push(KeyEffect::RecallEnded(from, self.key));
-        }
     }
 
     /// Ends a provisional charge.

@@ -159,3 +159,53 @@ fn an_ask_is_answered_before_it_waits_on_its_own_reservation() {
     let effects = owner.ask(A, says);
     assert_eq!(decisions(&effects), [Admit], "the rest asks again");
 }
+
+fn ended(effects: &[KeyEffect]) -> Vec<Tenancy> {
+    let ended = effects.iter().filter_map(|effect| match effect {
+        KeyEffect::RecallEnded(of, _) => Some(*of),
+        _ => None,
+    });
+    ended.collect()
+}
+
+#[test]
+fn a_recall_ends_with_the_first_word_from_after_the_fence() {
+    let mut owner = Owner::new(10);
+    owner.lease_all(A);
+    let waits = Says {
+        asker: 2,
+        ..Says::default()
+    };
+    owner.ask(B, waits);
+    // One worker has fenced the cell; an ask of the other one overtakes its return.
+    let effects = owner.ask(
+        A,
+        Says {
+            lease: Some((1, 4, 4)),
+            ..Says::default()
+        },
+    );
+    assert_eq!(ended(&effects), [A]);
+    assert_eq!(decisions(&effects), [Admit, Admit]);
+    assert_eq!(ended(&owner.give_back(A, (1, 4, 4, 0))), [], "long over");
+}
+
+#[test]
+fn a_recall_ends_with_its_window() {
+    for reserved in [None, Some(1)] {
+        let mut owner = Owner::new(10);
+        owner.lease_all(A);
+        let waits = Says {
+            asker: 2,
+            costs: vec![10],
+            ..Says::default()
+        };
+        owner.ask(B, waits);
+        if let Some(reserved) = reserved {
+            let effects = owner.give_back(A, (1, 1, 0, reserved));
+            assert_eq!(ended(&effects), [], "one more return is to follow");
+        }
+        let effects = owner.at(60_000).wake();
+        assert_eq!(ended(&effects), [A], "reserved: {reserved:?}");
+    }
+}
