@@ -10,7 +10,7 @@ use crate::message::{Algorithm, RuleId, RuleSpec, Sender};
 use crate::owner::clock::Readings;
 use crate::owner::effect::{Outcome, Reply, ReplyTo};
 use crate::owner::shard::{Shard, ShardConfig};
-use crate::replica::leader::Leader;
+use crate::replica::leader::{Leader, Ticket};
 use crate::replica::shared::{Expected, Place, Shared, SharedError, Stored};
 use crate::replica::worker::{CallId, RequestId, Rule, Worker};
 use crate::units::{Asker, Epoch, LocalTime, ReplicaId, ServiceTime, Span, Tokens};
@@ -86,10 +86,12 @@ enum Message {
     },
     Join {
         replica: usize,
+        ticket: Ticket,
         body: Join,
     },
     Watch {
         replica: usize,
+        ticket: Ticket,
         sender: Sender,
     },
 }

@@ -32,7 +32,17 @@ pub struct OwnerMetrics {
 
 impl OwnerMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        let counters = [
+        for (name, help, counter) in self.counters() {
+            registry.register(name, help, counter.clone());
+        }
+        registry.register("keys", "Keys in memory", self.keys.clone());
+        registry.register("replicas", "Replicas with a seat", self.replicas.clone());
+        registry.register("waiting_asks", "Asks that wait", self.waiting.clone());
+    }
+
+    /// Every counter with its name and what it means.
+    fn counters(&self) -> [(&'static str, &'static str, &Counter); 15] {
+        [
             ("asks", "Asks received, repetitions included", &self.asks),
             (
                 "admitted",
@@ -96,13 +106,7 @@ impl OwnerMetrics {
                 "Steps after which the books did not balance; anything but 0 is a defect",
                 &self.invariants_broken,
             ),
-        ];
-        for (name, help, counter) in counters {
-            registry.register(name, help, counter.clone());
-        }
-        registry.register("keys", "Keys in memory", self.keys.clone());
-        registry.register("replicas", "Replicas with a seat", self.replicas.clone());
-        registry.register("waiting_asks", "Asks that wait", self.waiting.clone());
+        ]
     }
 
     /// Brings the metrics up to the shard's figures.
