@@ -220,7 +220,7 @@ fn a_new_leader_of_the_service_gets_fenced_leases() {
     leader
         .watched(&memory, at(1_011), ticket, Some(told))
         .unwrap();
-    let (_, joined) = join(&mut leader, &memory, 1_012);
+    let (joined_ticket, joined) = join(&mut leader, &memory, 1_012);
     assert_eq!(joined.fenced_for, Some(Epoch::new(2)));
     assert_eq!(joined.leases.len(), 1);
     assert_eq!(joined.leases[0].amounts.generation, Generation::new(1));
