@@ -357,7 +357,8 @@ impl World {
     fn at_service(&mut self, epoch: Epoch, message: Message) {
         let at = self.readings();
         // A connection ends with the service that it was made to.
-        let Some(mut shard) = self.shard.take().filter(|_| epoch.get() == self.epoch) else {
+        let same = epoch.get() == self.epoch;
+        let Some(mut shard) = self.shard.take_if(|_| same) else {
             self.schedule(
                 Span::from_millis(1),
                 Event::AtReplica {
