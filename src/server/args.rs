@@ -144,8 +144,9 @@ pub struct Limits {
 
     /// Most asks that wait for tokens to come back.
     ///
-    /// Above it asks are answered undecided at once. An ask waits for its deadline at most, 50 to
-    /// 250 ms, so this is far above what a fleet that works needs.
+    /// Above it calls are rejected, and replicas repeat them as long as their requests may wait. An
+    /// ask waits for its deadline at most, 50 to 250 ms, so this is far above what a fleet that
+    /// works needs.
     #[arg(
         long,
         env = "HEADGATE_MAX_WAITING_ASKS",

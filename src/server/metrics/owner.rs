@@ -24,6 +24,7 @@ pub struct OwnerMetrics {
     tokens_lost: Counter,
     reports_refused: Counter,
     askers_full: Counter,
+    rules_full: Counter,
     invariants_broken: Counter,
     keys: Gauge,
     replicas: Gauge,
@@ -41,7 +42,7 @@ impl OwnerMetrics {
     }
 
     /// Every counter with its name and what it means.
-    fn counters(&self) -> [(&'static str, &'static str, &Counter); 15] {
+    fn counters(&self) -> [(&'static str, &'static str, &Counter); 16] {
         [
             ("asks", "Asks received, repetitions included", &self.asks),
             (
@@ -92,6 +93,11 @@ impl OwnerMetrics {
                 &self.tokens_lost,
             ),
             (
+                "rules_full",
+                "Rules whose limit is not kept because there are too many",
+                &self.rules_full,
+            ),
+            (
                 "askers_full",
                 "Asks undecided because their key keeps as many last answers as it may",
                 &self.askers_full,
@@ -132,6 +138,7 @@ impl OwnerMetrics {
             (&self.replicas_lost, now.members_lost, last.members_lost),
             (&self.tokens_lost, now.tokens_dead, last.tokens_dead),
             (&self.askers_full, now.askers_full, last.askers_full),
+            (&self.rules_full, now.rules_full, last.rules_full),
             (
                 &self.reports_refused,
                 now.reports_refused,
