@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-use headgate_core::message::Sender;
 use headgate_core::message::wire::WireError;
+use headgate_core::replica::leader::Ticket;
 use headgate_core::replica::worker::CallId;
 use headgate_core::units::{LocalTime, Span};
 
@@ -20,8 +20,8 @@ const OVERDUE: Span = Span::from_millis(1_000);
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
     Ask(CallId),
-    Join(Sender),
-    Watch(Sender),
+    Join(Ticket),
+    Watch(Ticket),
 }
 
 #[derive(Debug)]

@@ -24,6 +24,7 @@ pub struct OwnerMetrics {
     tokens_lost: Counter,
     reports_refused: Counter,
     askers_full: Counter,
+    rules_full: Counter,
     invariants_broken: Counter,
     keys: Gauge,
     replicas: Gauge,
@@ -32,7 +33,17 @@ pub struct OwnerMetrics {
 
 impl OwnerMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        let counters = [
+        for (name, help, counter) in self.counters() {
+            registry.register(name, help, counter.clone());
+        }
+        registry.register("keys", "Keys in memory", self.keys.clone());
+        registry.register("replicas", "Replicas with a seat", self.replicas.clone());
+        registry.register("waiting_asks", "Asks that wait", self.waiting.clone());
+    }
+
+    /// Every counter with its name and what it means.
+    fn counters(&self) -> [(&'static str, &'static str, &Counter); 16] {
+        [
             ("asks", "Asks received, repetitions included", &self.asks),
             (
                 "admitted",
@@ -82,6 +93,11 @@ impl OwnerMetrics {
                 &self.tokens_lost,
             ),
             (
+                "rules_full",
+                "Rules whose limit is not kept because there are too many",
+                &self.rules_full,
+            ),
+            (
                 "askers_full",
                 "Asks undecided because their key keeps as many last answers as it may",
                 &self.askers_full,
@@ -96,13 +112,7 @@ impl OwnerMetrics {
                 "Steps after which the books did not balance; anything but 0 is a defect",
                 &self.invariants_broken,
             ),
-        ];
-        for (name, help, counter) in counters {
-            registry.register(name, help, counter.clone());
-        }
-        registry.register("keys", "Keys in memory", self.keys.clone());
-        registry.register("replicas", "Replicas with a seat", self.replicas.clone());
-        registry.register("waiting_asks", "Asks that wait", self.waiting.clone());
+        ]
     }
 
     /// Brings the metrics up to the shard's figures.
@@ -128,6 +138,7 @@ impl OwnerMetrics {
             (&self.replicas_lost, now.members_lost, last.members_lost),
             (&self.tokens_lost, now.tokens_dead, last.tokens_dead),
             (&self.askers_full, now.askers_full, last.askers_full),
+            (&self.rules_full, now.rules_full, last.rules_full),
             (
                 &self.reports_refused,
                 now.reports_refused,
