@@ -1,4 +1,4 @@
-//! What a derived reader would have let pass, or would have told otherwise.
+//! Nulls, names and numbers as nobody should write them.
 
 use super::*;
 
