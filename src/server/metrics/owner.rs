@@ -31,9 +31,12 @@ pub struct OwnerMetrics {
     waiting: Gauge,
 }
 
+/// A counter's name, what it means, and the counter.
+type Row<'a> = (&'static str, &'static str, &'a Counter);
+
 impl OwnerMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        for (name, help, counter) in self.counters() {
+        for (name, help, counter) in self.events().into_iter().chain(self.bounds()) {
             registry.register(name, help, counter.clone());
         }
         registry.register("keys", "Keys in memory", self.keys.clone());
@@ -41,8 +44,8 @@ impl OwnerMetrics {
         registry.register("waiting_asks", "Asks that wait", self.waiting.clone());
     }
 
-    /// Every counter with its name and what it means.
-    fn counters(&self) -> [(&'static str, &'static str, &Counter); 16] {
+    /// What was decided and moved, and what went wrong.
+    fn events(&self) -> [Row<'_>; 10] {
         [
             ("asks", "Asks received, repetitions included", &self.asks),
             (
@@ -62,6 +65,32 @@ impl OwnerMetrics {
             ),
             ("recalls", "Recalls of leased tokens", &self.recalls),
             ("returns", "Returns of leased tokens", &self.returns),
+            (
+                "replicas_lost",
+                "Replicas that were silent for --seat-ttl",
+                &self.replicas_lost,
+            ),
+            (
+                "tokens_lost",
+                "Tokens that count as spent because the replica that held them was lost",
+                &self.tokens_lost,
+            ),
+            (
+                "reports_refused",
+                "Reports of leases that were never granted",
+                &self.reports_refused,
+            ),
+            (
+                "invariants_broken",
+                "Steps after which the books did not balance; anything but 0 is a defect",
+                &self.invariants_broken,
+            ),
+        ]
+    }
+
+    /// Each bound with how often it was hit.
+    fn bounds(&self) -> [Row<'_>; 6] {
+        [
             (
                 "keys_full",
                 "Asks undecided because of --max-keys",
@@ -83,16 +112,6 @@ impl OwnerMetrics {
                 &self.pushes_dropped,
             ),
             (
-                "replicas_lost",
-                "Replicas that were silent for --seat-ttl",
-                &self.replicas_lost,
-            ),
-            (
-                "tokens_lost",
-                "Tokens that count as spent because the replica that held them was lost",
-                &self.tokens_lost,
-            ),
-            (
                 "rules_full",
                 "Rules whose limit is not kept because there are too many",
                 &self.rules_full,
@@ -101,16 +120,6 @@ impl OwnerMetrics {
                 "askers_full",
                 "Asks undecided because their key keeps as many last answers as it may",
                 &self.askers_full,
-            ),
-            (
-                "reports_refused",
-                "Reports of leases that were never granted",
-                &self.reports_refused,
-            ),
-            (
-                "invariants_broken",
-                "Steps after which the books did not balance; anything but 0 is a defect",
-                &self.invariants_broken,
             ),
         ]
     }
