@@ -44,17 +44,18 @@ fn parts(named: &str) -> impl Iterator<Item = &str> {
         part.chars()
             .all(|character| character.is_ascii_lowercase() || character == '_')
     };
-    let bare = |part: &'_ str| -> &str {
-        let metric = part
-            .strip_prefix("headgate_")
-            .and_then(|part| part.strip_suffix("_total"));
-        metric.unwrap_or(part)
-    };
     named
         .split("::")
         .filter(|part| !part.is_empty())
         .filter(is_name)
         .map(bare)
+}
+
+fn bare(part: &str) -> &str {
+    let metric = part
+        .strip_prefix("headgate_")
+        .and_then(|part| part.strip_suffix("_total"));
+    metric.unwrap_or(part)
 }
 
 #[cfg(test)]
