@@ -3,7 +3,7 @@
 //! Everything follows from the plan and its seed. Events of one instant happen in the order in
 //! which they were scheduled.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use headgate_core::key::KeyParts;
 use headgate_core::message::Sender;
@@ -145,6 +145,8 @@ pub struct World {
     clients: Clients,
     oracle: Oracle,
     waiting: BTreeMap<RequestId, Waiting>,
+    /// Requests whose client or worker went away; their worker may still answer, to nobody.
+    gone: BTreeSet<RequestId>,
     next_request: u32,
     calls: BTreeMap<Ticket, Call>,
     next_ticket: u64,
@@ -184,6 +186,7 @@ impl World {
             service_halted_until: Truth::ZERO,
             clients,
             waiting: BTreeMap::new(),
+            gone: BTreeSet::new(),
             next_request: 0,
             calls: BTreeMap::new(),
             next_ticket: 0,

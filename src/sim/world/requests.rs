@@ -67,7 +67,7 @@ impl World {
         let at = (self.now, self.service_time());
         let waiting = self.waiting.remove(&id);
         let known = self.oracle.answered(id, verdict, at).is_some();
-        if !known {
+        if !known && !self.gone.contains(&id) {
             // Answered twice, or never asked.
             self.broken = self.broken.saturating_add(1);
         }
@@ -91,6 +91,7 @@ impl World {
         if self.waiting.remove(&id).is_some() {
             let until = self.service_time().plus(self.plan.deadline);
             self.oracle.gone(id, until);
+            self.gone.insert(id);
         }
     }
 
