@@ -1,6 +1,5 @@
 //! `./build.sh sim`: the reference scenarios as a table, or random worlds.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -93,12 +92,9 @@ fn random(flags: &Flags, runs: u64) -> anyhow::Result<bool> {
     let summary = fuzz::run_many(flags.seed, runs, |seed, report, summary| {
         tell_convictions(seed, report);
         if summary.runs.is_multiple_of(every) {
-            eprint!("\r{summary}    ");
-            // Progress that cannot be shown is no reason to stop.
-            std::io::stderr().flush().unwrap_or_default();
+            eprintln!("{summary}");
         }
     })?;
-    eprintln!();
     for seed in &summary.failed {
         eprintln!("repeat it: ./build.sh sim --seed {seed} --runs 1");
     }

@@ -8,9 +8,8 @@ const RUNS: u64 = 40;
 #[test]
 fn random_worlds_are_never_over_and_never_refuse_what_is_left() {
     let summary = run_many(1, RUNS, |_, _, _| {}).unwrap();
-    assert_eq!(
-        summary.failed,
-        [],
+    assert!(
+        summary.failed.is_empty(),
         "{summary}; ./build.sh sim --runs 1 --seed SEED repeats one"
     );
     assert!(summary.requests > 40_000, "{summary}");
