@@ -47,11 +47,14 @@ enum Fate {
     Unknown,
 }
 
-/// One request at one counter, from its arrival to its answer.
+/// One request at one counter, from its arrival to its answer: in service time, which says in which
+/// windows it lived, and in true time, which says what came before what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Deed {
     from: ServiceTime,
     to: ServiceTime,
+    arrived: Truth,
+    answered: Truth,
     cost: Tokens,
     fate: Fate,
 }
@@ -216,7 +219,7 @@ impl Oracle {
         match verdict {
             Verdict::Admit => {
                 self.counts.admitted += 1;
-                self.keep(&open, to, Fate::Admitted, &open.charges);
+                self.keep(&open, (answered, to), Fate::Admitted, &open.charges);
             }
             Verdict::Refuse { rule, .. } => {
                 self.counts.refused += 1;
@@ -226,29 +229,37 @@ impl Oracle {
                     .copied()
                     .filter(|it| it.0 == rule)
                     .collect();
-                self.keep(&open, to, Fate::Refused, &by);
+                self.keep(&open, (answered, to), Fate::Refused, &by);
             }
             Verdict::Undecided { .. } => {
                 self.counts.undecided += 1;
-                self.keep(&open, to, Fate::Unknown, &open.charges);
+                self.keep(&open, (answered, to), Fate::Unknown, &open.charges);
             }
         }
         Some(waited)
     }
 
     /// A request will have no answer. Until `to` it may have been charged.
-    pub fn gone(&mut self, id: RequestId, to: ServiceTime) {
+    pub fn gone(&mut self, id: RequestId, to: (Truth, ServiceTime)) {
         if let Some(open) = self.open.remove(&id) {
             self.counts.gone += 1;
             self.keep(&open, to, Fate::Unknown, &open.charges);
         }
     }
 
-    fn keep(&mut self, open: &Open, to: ServiceTime, fate: Fate, counters: &[Counter]) {
+    fn keep(
+        &mut self,
+        open: &Open,
+        (answered, to): (Truth, ServiceTime),
+        fate: Fate,
+        counters: &[Counter],
+    ) {
         // Where service time was moved while a request lived, its life covers both.
         let deed = Deed {
             from: open.from.min(to),
             to: to.max(open.from),
+            arrived: open.arrived,
+            answered,
             cost: open.cost,
             fate,
         };

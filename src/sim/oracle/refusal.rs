@@ -2,15 +2,17 @@
 //! left?
 //!
 //! Within a window what is left only falls, so the last instant of the request's life in each window
-//! that it touches is the best for the refusal. As much as possible is taken to be spent by then:
+//! that it touches is the best for the refusal; who arrives later than that instant lives in no
+//! window before it. As much as possible is taken to be spent by then:
 //! every request that was admitted and had arrived, and every one that nobody decided.
 
 use std::collections::BTreeMap;
 
-use headgate_core::units::{ServiceTime, Tokens};
+use headgate_core::units::Tokens;
 use headgate_core::window::Window;
 
 use super::{Deed, Fate, Limit};
+use crate::time::Truth;
 
 /// What was found at one counter.
 #[derive(Debug, Default)]
@@ -24,7 +26,7 @@ pub(super) struct Suspects {
 
 /// What may have been spent of one window, by arrival: sorted, with the sums so far.
 #[derive(Debug, Default)]
-struct Spent(Vec<(ServiceTime, u64)>);
+struct Spent(Vec<(Truth, u64)>);
 
 impl Spent {
     fn sort(&mut self) {
@@ -37,8 +39,8 @@ impl Spent {
     }
 
     /// By those who had arrived at this instant.
-    fn by(&self, at: ServiceTime) -> u64 {
-        let count = self.0.partition_point(|(from, _)| *from <= at);
+    fn by(&self, at: Truth) -> u64 {
+        let count = self.0.partition_point(|(arrived, _)| *arrived <= at);
         let last = count.checked_sub(1).and_then(|last| self.0.get(last));
         last.map_or(0, |(_, sum)| *sum)
     }
@@ -50,7 +52,7 @@ pub(super) fn find(limit: &Limit, deeds: &[Deed], dead: impl Fn(Window) -> u64) 
     for deed in deeds.iter().filter(|deed| deed.fate != Fate::Refused) {
         for window in deed.windows(limit.period) {
             let spent = windows.entry(window).or_default();
-            spent.0.push((deed.from, deed.cost.get()));
+            spent.0.push((deed.arrived, deed.cost.get()));
         }
     }
     windows.values_mut().for_each(Spent::sort);
@@ -58,7 +60,9 @@ pub(super) fn find(limit: &Limit, deeds: &[Deed], dead: impl Fn(Window) -> u64) 
     let mut lost: BTreeMap<Window, u64> = BTreeMap::new();
     for deed in deeds.iter().filter(|deed| deed.fate == Fate::Refused) {
         let needed = deed.windows(limit.period).map(|window| {
-            let spent = windows.get(&window).map_or(0, |spent| spent.by(deed.to));
+            let spent = windows
+                .get(&window)
+                .map_or(0, |spent| spent.by(deed.answered));
             (missing(limit.amount, spent, deed.cost), window)
         });
         let Some((missing, window)) = needed.min() else {

@@ -89,8 +89,9 @@ impl World {
 
     fn forget_request(&mut self, id: RequestId) {
         if self.waiting.remove(&id).is_some() {
-            let until = self.service_time().plus(self.plan.deadline);
-            self.oracle.gone(id, until);
+            let deadline = self.plan.deadline;
+            let until = self.service_time().plus(deadline);
+            self.oracle.gone(id, (self.now.plus(deadline), until));
             self.gone.insert(id);
         }
     }
