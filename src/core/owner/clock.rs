@@ -22,8 +22,12 @@ pub struct Readings {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Service time is not known; every lease of the old leader has ended at `until`.
-    Recovering { until: LocalTime },
+    /// Service time is not known; every lease of the old leader has ended at `until`, and no bound
+    /// that rests on its word lies beyond `credible`.
+    Recovering {
+        until: LocalTime,
+        credible: ServiceTime,
+    },
     /// It was `service` at `local`.
     Running {
         local: LocalTime,
@@ -56,8 +60,12 @@ impl ServiceClock {
     /// lease for longer than `time_to_live`.
     #[must_use]
     pub const fn following(ceiling: ServiceTime, at: Readings, time_to_live: Span) -> Self {
+        // A live seat heard the old leader within its time-to-live, and no time beyond the ceiling.
+        // Its bound may be wider by the drift of that time: far less than another ceiling's lead.
+        let credible = ceiling.plus(time_to_live).plus(CEILING_AHEAD);
         let state = State::Recovering {
             until: at.local.plus(time_to_live),
+            credible,
         };
         Self { state, ceiling }
     }
@@ -84,7 +92,7 @@ impl ServiceClock {
     #[must_use]
     pub const fn local_at(&self, at: ServiceTime) -> LocalTime {
         match self.state {
-            State::Recovering { until } => until,
+            State::Recovering { until, .. } => until,
             State::Running { local, service } => local.plus(at.since(service)),
         }
     }
@@ -93,16 +101,18 @@ impl ServiceClock {
     #[must_use]
     pub const fn recovers_at(&self) -> Option<LocalTime> {
         match self.state {
-            State::Recovering { until } => Some(until),
+            State::Recovering { until, .. } => Some(until),
             State::Running { .. } => None,
         }
     }
 
     /// A live replica says what service time is. Its upper bound is not before any time the old
-    /// leader used; a bound beyond both the ceiling and the wall clock is a clock gone wrong.
+    /// leader used, nor before any that replicas have counted on since, which after a long outage
+    /// is beyond the ceiling. A bound that no live seat can have, and that lies beyond the wall
+    /// clock too, is a clock gone wrong.
     pub fn hear(&mut self, at: Readings, said: TimeBounds) {
-        if matches!(self.state, State::Recovering { .. }) {
-            let service = said.latest.min(self.ceiling.max(at.wall));
+        if let State::Recovering { credible, .. } = self.state {
+            let service = said.latest.min(credible.max(at.wall));
             self.state = State::Running {
                 local: at.local,
                 service,
@@ -113,7 +123,7 @@ impl ServiceClock {
     /// With no live replica left, nobody can be misled by a jump: on from the ceiling, or from the
     /// wall clock where that is later.
     pub fn give_up_waiting(&mut self, at: Readings) {
-        if let State::Recovering { until } = self.state
+        if let State::Recovering { until, .. } = self.state
             && until <= at.local
         {
             let service = self.ceiling.max(at.wall);
@@ -126,7 +136,7 @@ impl ServiceClock {
 
     /// No replica had a seat, so nobody can be misled: as if all waiting were over.
     pub fn skip_waiting(&mut self, at: Readings) {
-        if let State::Recovering { until } = &mut self.state {
+        if let State::Recovering { until, .. } = &mut self.state {
             *until = at.local;
         }
         self.give_up_waiting(at);

@@ -55,7 +55,19 @@ fn a_replica_whose_clock_went_wrong_cannot_push_time_ahead() {
     clock.hear(at(0, 50_500), bounds(50_500, 99_000_000));
     assert_eq!(
         clock.now(LocalTime::ZERO),
-        Some(ServiceTime::new(51_000 * MS))
+        Some(ServiceTime::new(57_000 * MS))
+    );
+}
+
+#[test]
+fn time_does_not_go_back_after_an_outage_longer_than_the_ceilings_lead() {
+    // The old leader died at 50,400 with a ceiling of 51,000. Since then replicas have gone on by
+    // their own clocks, into windows beyond it; the wall clock is behind.
+    let mut clock = ServiceClock::following(ServiceTime::new(51_000 * MS), at(0, 40_000), TTL);
+    clock.hear(at(0, 40_000), bounds(53_000, 53_001));
+    assert_eq!(
+        clock.now(LocalTime::ZERO),
+        Some(ServiceTime::new(53_001 * MS))
     );
 }
 

@@ -286,3 +286,26 @@ fn words_of_a_former_tenancy_do_not_revive_the_seat() {
         .unwrap();
     assert_eq!(SeatRecord::load(&memory).unwrap().unwrap().seated, None);
 }
+
+#[test]
+fn a_tenancy_ends_when_service_time_has_gone_back() {
+    // Cells of windows that seemed to be over may have been given up, with all that they had used.
+    let memory = Memory::default();
+    let (mut leader, sender) = seated(&memory);
+    let register = answer(1_500, 2, SeatState::Register);
+    leader
+        .watched(&memory, at(1_500), sender, Some(register))
+        .unwrap();
+    let joined = join(&mut leader, &memory, 1_500);
+    leader
+        .joined(&memory, at(1_501), joined.sender, Some(welcome(700, 2)))
+        .unwrap();
+    let again = join(&mut leader, &memory, 1_502);
+    assert_eq!(again.sender.incarnation, Incarnation::new(2));
+    assert_eq!(again.sender.epoch, Epoch::default());
+    // The new tenancy takes the time as it is.
+    leader
+        .joined(&memory, at(1_503), again.sender, Some(welcome(702, 2)))
+        .unwrap();
+    watch(&mut leader, &memory, 1_504);
+}
