@@ -32,8 +32,15 @@ pub fn plan(seed: u64) -> Plan {
     let limits = limits(&mut random);
     let loaded = Span::from_millis(random.between(3_000, 12_000));
     let quiet = Span::from_millis(random.one_of(&[20, 100, 400]));
+    let wall = START.plus(random.span(Span::from_secs(120)));
     let faults = if random.chance(500) {
-        faults(&mut random, (replicas, workers), quiet, loaded)
+        let times = Times {
+            wall,
+            first: limits.first().map(|(_, period)| *period),
+            from: Truth::ZERO.plus(quiet),
+            loaded,
+        };
+        faults(&mut random, (replicas, workers), &times)
     } else {
         Vec::new()
     };
@@ -48,7 +55,7 @@ pub fn plan(seed: u64) -> Plan {
             time_to_live: Span::from_secs(random.one_of(&[3, 5])),
             ..ShardConfig::default()
         },
-        wall: START.plus(random.span(Span::from_secs(120))),
+        wall,
         network: network(&mut random),
         sync: Span::from_millis(random.one_of(&[0, 0, 2, 10])),
         clocks_apart: Span::from_secs(1_000),
@@ -142,19 +149,47 @@ fn network(random: &mut Random) -> Network {
     }
 }
 
+/// When something may go wrong.
+struct Times {
+    /// Service time when the world begins.
+    wall: ServiceTime,
+    /// Windows of the first rule.
+    first: Option<Period>,
+    from: Truth,
+    loaded: Span,
+}
+
+impl Times {
+    /// A fault and its end: anywhere, or such that it ends near a boundary.
+    fn draw(&self, random: &mut Random) -> (Truth, Truth) {
+        let lasts = Span::from_millis(random.one_of(&[20, 100, 500, 2_000, 6_000]));
+        let at = self.from.plus(random.span(self.loaded));
+        let Some(period) = self.first.filter(|_| random.chance(400)) else {
+            return (at, at.plus(lasts));
+        };
+        let ends = self.wall.plus(at.since(Truth::ZERO)).plus(lasts);
+        let boundary = period.window_at(ends).end().since(self.wall);
+        // As much before it as joins and first messages take, or a little after it.
+        let before = random.span(Span::from_millis(60));
+        let back = boundary.minus(before).get().saturating_add(10_000_000);
+        (
+            Truth::new(back.saturating_sub(lasts.get())),
+            Truth::new(back),
+        )
+    }
+}
+
 fn faults(
     random: &mut Random,
     (replicas, workers): (u64, u64),
-    quiet: Span,
-    loaded: Span,
+    times: &Times,
 ) -> Vec<(Truth, Fault)> {
     let mut faults = Vec::new();
     for _ in 0..random.between(1, 5) {
-        let at = Truth::ZERO.plus(quiet).plus(random.span(loaded));
+        let (at, back) = times.draw(random);
+        let lasts = back.since(at);
         let place = |number| usize::try_from(number).unwrap_or(0);
         let replica = place(random.below(replicas));
-        let while_ = Span::from_millis(random.one_of(&[20, 100, 500, 2_000, 6_000]));
-        let back = at.plus(while_);
         match random.below(10) {
             0 | 1 => {
                 faults.push((at, Fault::CrashReplica(replica)));
@@ -165,9 +200,9 @@ fn faults(
                 let worker = place(random.below(workers));
                 faults.push((at, Fault::CrashWorker(replica, worker)));
             }
-            4 => faults.push((at, Fault::HaltReplica(replica, while_))),
-            5 => faults.push((at, Fault::CutOff(replica, while_))),
-            6 => faults.push((at, Fault::HaltService(while_))),
+            4 => faults.push((at, Fault::HaltReplica(replica, lasts))),
+            5 => faults.push((at, Fault::CutOff(replica, lasts))),
+            6 => faults.push((at, Fault::HaltService(lasts))),
             7 => {
                 let millis = i64::try_from(random.below(600_000)).unwrap_or(0);
                 faults.push((at, Fault::StepWall(millis.saturating_sub(300_000))));
