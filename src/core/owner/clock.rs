@@ -32,7 +32,17 @@ enum State {
     Running {
         local: LocalTime,
         service: ServiceTime,
+        /// What replicas say may still put it forward.
+        settling: Option<Settling>,
     },
+}
+
+/// The first time of a leader that follows another one: what a replica said in its Join is behind
+/// by as much as the Join was late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Settling {
+    until: LocalTime,
+    credible: ServiceTime,
 }
 
 /// Service time at its leader.
@@ -49,6 +59,7 @@ impl ServiceClock {
         let state = State::Running {
             local: at.local,
             service: at.wall,
+            settling: None,
         };
         Self {
             state,
@@ -78,6 +89,7 @@ impl ServiceClock {
             State::Running {
                 local: then,
                 service,
+                ..
             } => Some(service.plus(local.since(then))),
         }
     }
@@ -93,7 +105,7 @@ impl ServiceClock {
     pub const fn local_at(&self, at: ServiceTime) -> LocalTime {
         match self.state {
             State::Recovering { until, .. } => until,
-            State::Running { local, service } => local.plus(at.since(service)),
+            State::Running { local, service, .. } => local.plus(at.since(service)),
         }
     }
 
@@ -106,16 +118,28 @@ impl ServiceClock {
         }
     }
 
-    /// A live replica says what service time is. Its upper bound is not before any time the old
-    /// leader used, nor before any that replicas have counted on since, which after a long outage
-    /// is beyond the ceiling. A bound that no live seat can have, and that lies beyond the wall
-    /// clock too, is a clock gone wrong.
+    /// A live replica says what service time was when it sent a message. Its upper bound is not
+    /// before any time the old leader used, nor before any that replicas have counted on since,
+    /// which after a long outage is beyond the ceiling; but for the time that the message took. So
+    /// whatever is certainly over for one that speaks later is over. A bound that no live seat can
+    /// have, and that lies beyond the wall clock too, is a clock gone wrong.
     pub fn hear(&mut self, at: Readings, said: TimeBounds) {
-        if let State::Recovering { credible, .. } = self.state {
-            let service = said.latest.min(credible.max(at.wall));
+        let (known, settling, said) = match self.state {
+            State::Recovering { until, credible } => {
+                (None, Settling { until, credible }, said.latest)
+            }
+            State::Running {
+                settling: Some(settling),
+                ..
+            } if at.local < settling.until => (self.now(at.local), settling, said.earliest),
+            State::Running { .. } => return,
+        };
+        let service = said.min(settling.credible.max(at.wall));
+        if known.is_none_or(|known| known < service) {
             self.state = State::Running {
                 local: at.local,
                 service,
+                settling: Some(settling),
             };
         }
     }
@@ -130,6 +154,7 @@ impl ServiceClock {
             self.state = State::Running {
                 local: at.local,
                 service,
+                settling: None,
             };
         }
     }

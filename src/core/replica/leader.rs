@@ -66,6 +66,8 @@ enum Next {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct InFlight {
+    is_join: bool,
+    sender: Sender,
     sent: LocalTime,
     timeout: Span,
 }
@@ -118,11 +120,24 @@ impl Leader {
         }
         let record = SeatRecord::load_or_create(shared, fresh)?;
         let call = self.call_for(shared, now, record)?;
+        let (is_join, sender) = match &call {
+            LeaderCall::Join(join) => (true, join.sender),
+            LeaderCall::Watch(sender) => (false, *sender),
+        };
         self.in_flight = Some(InFlight {
+            is_join,
+            sender,
             sent: now,
             timeout: call.timeout(),
         });
         Ok(Some(call))
+    }
+
+    /// The call that this answers. An answer may come after its call was given up: with the sending
+    /// of a later one it would bend the estimate of service time and prolong the seat's life.
+    fn end_call(&mut self, is_join: bool, sender: Sender) -> Option<InFlight> {
+        self.in_flight
+            .take_if(|call| (call.is_join, call.sender) == (is_join, sender))
     }
 
     fn call_for(
@@ -240,7 +255,7 @@ impl Leader {
         sender: Sender,
         welcome: Option<Welcome>,
     ) -> Result<(), SharedError> {
-        let Some(in_flight) = self.in_flight.take() else {
+        let Some(in_flight) = self.end_call(true, sender) else {
             return Ok(());
         };
         let Some(welcome) = welcome else {
@@ -297,7 +312,7 @@ impl Leader {
         sender: Sender,
         answer: Option<WatchAnswer>,
     ) -> Result<Vec<Return>, SharedError> {
-        let Some(in_flight) = self.in_flight.take() else {
+        let Some(in_flight) = self.end_call(false, sender) else {
             return Ok(Vec::new());
         };
         let Some(answer) = answer else {

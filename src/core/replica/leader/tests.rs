@@ -309,3 +309,30 @@ fn a_tenancy_ends_when_service_time_has_gone_back() {
         .unwrap();
     watch(&mut leader, &memory, 1_504);
 }
+
+#[test]
+fn an_answer_to_a_call_that_was_given_up_says_nothing() {
+    let memory = Memory::default();
+    let (mut leader, old) = seated(&memory);
+    let before = SeatRecord::load(&memory).unwrap();
+    // The process was stopped; its timer comes before the answer that has waited for it.
+    let new = watch(&mut leader, &memory, 6_000);
+    leader
+        .watched(
+            &memory,
+            at(6_001),
+            old,
+            Some(answer(1_003, 1, SeatState::Ok)),
+        )
+        .unwrap();
+    assert_eq!(SeatRecord::load(&memory).unwrap(), before);
+    leader
+        .watched(
+            &memory,
+            at(6_002),
+            new,
+            Some(answer(6_001, 1, SeatState::Ok)),
+        )
+        .unwrap();
+    assert_ne!(SeatRecord::load(&memory).unwrap(), before);
+}
