@@ -81,13 +81,11 @@ impl Saboteur {
                 Sabotage::RefusesAdmitted => {
                     exchange(&mut answer.decisions, Decision::Admit, Decision::Refuse);
                 }
-                Sabotage::InventsProofs => {
-                    if answer.lease.is_some() {
-                        answer.total = Some(headgate_core::message::Proof {
-                            left: Tokens::ZERO,
-                            time_to_live: Span::from_secs(1),
-                        });
-                    }
+                Sabotage::InventsProofs if answer.lease.is_some() => {
+                    answer.total = Some(headgate_core::message::Proof {
+                        left: Tokens::ZERO,
+                        time_to_live: Span::from_secs(1),
+                    });
                 }
                 Sabotage::ReplaysLeases => {
                     let key = answer.id.key;
