@@ -2,10 +2,10 @@
 //! and nothing else: no lease, no message, no line of core's logic. It says
 //!
 //! - **over**: tokens admitted beyond the limit of a window, wherever the requests that live across
-//!   a boundary are placed to the defendant's advantage ([`excess`]);
+//!   a boundary are placed to the defendant's advantage (`excess`);
 //! - **false**: refusals for which no instant between arrival and answer had too little left, even
 //!   if every request that was in flight then, and every one that nobody decided, had been charged
-//!   ([`refusal`]);
+//!   (`refusal`);
 //! - **crash-lost**: tokens that would have had to be left for an honest refusal and were not,
 //!   where replicas died with at least so many.
 //!

@@ -18,6 +18,8 @@ mod act;
 mod fault;
 mod plan;
 mod requests;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use fault::Fault;

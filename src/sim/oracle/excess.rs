@@ -3,8 +3,8 @@
 //!
 //! Windows are filled in the order of time. Those that live in no later one come first; of the
 //! others as many tokens as fit, because what is left over weighs on the next window only by its
-//! sum. For requests that live in two windows at most (periods are longer than deadlines) this finds
-//! a placement if there is one.
+//! sum. For requests that live in two windows at most (periods are longer than deadlines) this
+//! finds a placement if there is one.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! False refusals: was there an instant between arrival and answer at which less than the cost was
 //! left?
 //!
-//! Within a window what is left only falls, so the last instant of the request's life in each window
-//! that it touches is the best for the refusal; who arrives later than that instant lives in no
-//! window before it. As much as possible is taken to be spent by then:
-//! every request that was admitted and had arrived, and every one that nobody decided.
+//! Within a window what is left only falls, so the last instant of the request's life in each
+//! window that it touches is the best for the refusal; who arrives later than that instant lives in
+//! no window before it. As much as possible is taken to be spent by then: every request that was
+//! admitted and had arrived, and every one that nobody decided.
 
 use std::collections::BTreeMap;
 
