@@ -78,24 +78,16 @@ fn a_tenancy_does_not_outlive_time_that_was_turned_back() {
 
 #[test]
 fn a_halted_replica_does_not_mistake_an_old_answer_for_a_new_one() {
-    for seed in 0..20 {
+    // Its timers and its answers of six seconds come at once, and a boundary soon after.
+    for seed in 0..60 {
         let mut plan = busy(seed);
+        plan.workers = 3;
+        plan.interleaved = 100;
+        plan.limits = vec![(Tokens::new(100), Period::new(Span::from_secs(1)).unwrap())];
+        plan.load.gap = Span::from_millis(2);
         plan.network.delay = Span::from_millis(4);
-        plan.faults = vec![(at(1_200), Fault::HaltReplica(0, Span::from_secs(6)))];
-        is_right(plan);
-    }
-}
-
-#[test]
-fn a_late_join_does_not_hold_time_back() {
-    for seed in 0..40 {
-        let mut plan = busy(seed);
-        plan.network.slow = 300;
-        plan.network.slow_by = Span::from_millis(200);
-        plan.faults = vec![
-            (at(1_300), Fault::CrashService),
-            (at(1_800), Fault::StartService),
-        ];
+        plan.network.jitter = Span::from_millis(2);
+        plan.faults = vec![(at(1_500), Fault::HaltReplica(0, Span::from_secs(6)))];
         is_right(plan);
     }
 }
