@@ -22,6 +22,8 @@ usage: ./build.sh COMMAND [ARGUMENTS]
   demo [OPTIONS]      three Envoys, one counter service, real traffic; exactly the limit admitted.
                       --help lists the options (envoys, workers, rate, duration)
   test [ARGUMENTS]    every test, real Envoys included; ARGUMENTS go to the Rust test runner
+  sim [OPTIONS]       replicas, network, clocks and faults simulated around the decisions, and judged:
+                      the protocol's scenarios as a table, or --runs N --seed S random worlds
   check               formatting, clippy, documentation, licences and advisories, generated code
   generate [--check]  the Rust code of proto/; --check only compares
   help                this text
@@ -161,6 +163,12 @@ test_all() {
         cargo test --locked -p headgate-core --target wasm32-unknown-unknown
 }
 
+simulate() {
+    need_rust
+    # In place of this shell, so that a signal reaches it.
+    exec cargo run --locked --quiet --profile sim -p headgate-sim -- --out "$target/sim" "$@"
+}
+
 check() {
     need_rust
     say "formatting"
@@ -196,6 +204,7 @@ case $command in
     build) build ;;
     demo) demo "$@" ;;
     test) test_all "$@" ;;
+    sim) simulate "$@" ;;
     check) check ;;
     generate) generate "$@" ;;
     help | --help | -h) usage ;;

@@ -89,6 +89,13 @@ impl OffsetEstimate {
         }
     }
 
+    /// Whether a newer echo puts service time before all that this estimate allows: time has gone
+    /// back, so that windows that were over are not.
+    #[must_use]
+    pub fn is_ahead_of(self, newer: Self) -> bool {
+        newer.highest < self.aged_to(newer.taken).lowest
+    }
+
     /// Bounds on service time at a local instant.
     #[must_use]
     pub fn at(self, now: LocalTime) -> TimeBounds {

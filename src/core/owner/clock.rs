@@ -22,13 +22,27 @@ pub struct Readings {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Service time is not known; every lease of the old leader has ended at `until`.
-    Recovering { until: LocalTime },
+    /// Service time is not known; every lease of the old leader has ended at `until`, and no bound
+    /// that rests on its word lies beyond `credible`.
+    Recovering {
+        until: LocalTime,
+        credible: ServiceTime,
+    },
     /// It was `service` at `local`.
     Running {
         local: LocalTime,
         service: ServiceTime,
+        /// What replicas say may still put it forward.
+        settling: Option<Settling>,
     },
+}
+
+/// The first time of a leader that follows another one: what a replica said in its Join is behind
+/// by as much as the Join was late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Settling {
+    until: LocalTime,
+    credible: ServiceTime,
 }
 
 /// Service time at its leader.
@@ -45,6 +59,7 @@ impl ServiceClock {
         let state = State::Running {
             local: at.local,
             service: at.wall,
+            settling: None,
         };
         Self {
             state,
@@ -56,8 +71,12 @@ impl ServiceClock {
     /// lease for longer than `time_to_live`.
     #[must_use]
     pub const fn following(ceiling: ServiceTime, at: Readings, time_to_live: Span) -> Self {
+        // A live seat heard the old leader within its time-to-live, and no time beyond the ceiling.
+        // Its bound may be wider by the drift of that time: far less than another ceiling's lead.
+        let credible = ceiling.plus(time_to_live).plus(CEILING_AHEAD);
         let state = State::Recovering {
             until: at.local.plus(time_to_live),
+            credible,
         };
         Self { state, ceiling }
     }
@@ -70,6 +89,7 @@ impl ServiceClock {
             State::Running {
                 local: then,
                 service,
+                ..
             } => Some(service.plus(local.since(then))),
         }
     }
@@ -84,8 +104,8 @@ impl ServiceClock {
     #[must_use]
     pub const fn local_at(&self, at: ServiceTime) -> LocalTime {
         match self.state {
-            State::Recovering { until } => until,
-            State::Running { local, service } => local.plus(at.since(service)),
+            State::Recovering { until, .. } => until,
+            State::Running { local, service, .. } => local.plus(at.since(service)),
         }
     }
 
@@ -93,19 +113,33 @@ impl ServiceClock {
     #[must_use]
     pub const fn recovers_at(&self) -> Option<LocalTime> {
         match self.state {
-            State::Recovering { until } => Some(until),
+            State::Recovering { until, .. } => Some(until),
             State::Running { .. } => None,
         }
     }
 
-    /// A live replica says what service time is. Its upper bound is not before any time the old
-    /// leader used; a bound beyond both the ceiling and the wall clock is a clock gone wrong.
+    /// A live replica says what service time was when it sent a message. Its upper bound is not
+    /// before any time the old leader used, nor before any that replicas have counted on since,
+    /// which after a long outage is beyond the ceiling; but for the time that the message took. So
+    /// whatever is certainly over for one that speaks later is over. A bound that no live seat can
+    /// have, and that lies beyond the wall clock too, is a clock gone wrong.
     pub fn hear(&mut self, at: Readings, said: TimeBounds) {
-        if matches!(self.state, State::Recovering { .. }) {
-            let service = said.latest.min(self.ceiling.max(at.wall));
+        let (known, settling, said) = match self.state {
+            State::Recovering { until, credible } => {
+                (None, Settling { until, credible }, said.latest)
+            }
+            State::Running {
+                settling: Some(settling),
+                ..
+            } if at.local < settling.until => (self.now(at.local), settling, said.earliest),
+            State::Running { .. } => return,
+        };
+        let service = said.min(settling.credible.max(at.wall));
+        if known.is_none_or(|known| known < service) {
             self.state = State::Running {
                 local: at.local,
                 service,
+                settling: Some(settling),
             };
         }
     }
@@ -113,20 +147,21 @@ impl ServiceClock {
     /// With no live replica left, nobody can be misled by a jump: on from the ceiling, or from the
     /// wall clock where that is later.
     pub fn give_up_waiting(&mut self, at: Readings) {
-        if let State::Recovering { until } = self.state
+        if let State::Recovering { until, .. } = self.state
             && until <= at.local
         {
             let service = self.ceiling.max(at.wall);
             self.state = State::Running {
                 local: at.local,
                 service,
+                settling: None,
             };
         }
     }
 
     /// No replica had a seat, so nobody can be misled: as if all waiting were over.
     pub fn skip_waiting(&mut self, at: Readings) {
-        if let State::Recovering { until } = &mut self.state {
+        if let State::Recovering { until, .. } = &mut self.state {
             *until = at.local;
         }
         self.give_up_waiting(at);

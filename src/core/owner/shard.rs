@@ -349,6 +349,16 @@ impl Shard {
         self.outcome.replies.push((reply, Reply::Rejected(why)));
     }
 
+    /// What a member says of the time may still correct a new leader's, before anything is judged
+    /// by it.
+    fn hear_time(&mut self, at: Readings, sender: &Sender) {
+        let known = self.members.find(sender.replica, sender.incarnation);
+        if let (Some(_), Some(said), None) = (known, sender.service_time, self.clock.recovers_at())
+        {
+            self.clock.hear(at, said);
+        }
+    }
+
     /// A message came: who is it from, and what must it be told of its seat? Extends the seat's
     /// life.
     fn hear(&mut self, at: Readings, sender: &Sender) -> (Option<Tenancy>, SeatState) {

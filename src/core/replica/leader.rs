@@ -279,10 +279,15 @@ impl Leader {
             self.not_before = now.plus(PAUSE_AFTER_FAILURE);
             return Ok(());
         };
+        let mut went_back = false;
         let record = SeatRecord::change(shared, ticket.incarnation, |record| {
-            let known = record
-                .seated
-                .map_or(offset, |old| old.offset.narrowed_by(offset));
+            let before = record.seated;
+            let held = before.filter(|seat| seat.epoch != Epoch::default());
+            went_back = held.is_some_and(|seat| seat.offset.is_ahead_of(offset));
+            if went_back {
+                return;
+            }
+            let known = before.map_or(offset, |seat| seat.offset.narrowed_by(offset));
             record.seated = Some(Seated {
                 seat: welcome.seat,
                 epoch: welcome.epoch,
@@ -292,6 +297,12 @@ impl Leader {
                 offset: known,
             });
         })?;
+        if went_back {
+            // Cells were given up because their windows seemed to be over. What they had used is
+            // forgotten, so that nothing true can be returned for them: this tenancy ends.
+            self.next = Next::Rejoin;
+            return Ok(());
+        }
         // A tenancy that has ended meanwhile joins again, as the next one.
         let current = record.incarnation == ticket.incarnation;
         self.next = if current { Next::Watch } else { Next::Join };

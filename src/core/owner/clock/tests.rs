@@ -57,7 +57,38 @@ fn a_replica_whose_clock_went_wrong_cannot_push_time_ahead() {
     clock.hear(at(0, 50_500), bounds(50_500, 99_000_000));
     assert_eq!(
         clock.now(LocalTime::ZERO),
-        Some(ServiceTime::new(51_000 * MS))
+        Some(ServiceTime::new(57_000 * MS))
+    );
+}
+
+#[test]
+fn the_first_words_put_time_forward_by_what_a_late_join_was_behind() {
+    let mut clock = ServiceClock::following(ServiceTime::new(51_000 * MS), at(0, 40_000), TTL);
+    let local = |millis| LocalTime::new(millis * MS);
+    let service = |millis| Some(ServiceTime::new(millis * MS));
+    // A Join that took 200 ms, and a poll that took none.
+    clock.hear(at(300, 40_300), bounds(50_400, 50_401));
+    assert_eq!(clock.now(local(300)), service(50_401));
+    clock.hear(at(310, 40_310), bounds(50_610, 50_611));
+    assert_eq!(clock.now(local(310)), service(50_610));
+    // Never back, nor beyond what a live seat can know, nor once the first time is over.
+    clock.hear(at(320, 40_320), bounds(50_600, 60_000));
+    assert_eq!(clock.now(local(320)), service(50_620));
+    clock.hear(at(330, 40_330), bounds(90_600, 99_000_000));
+    assert_eq!(clock.now(local(330)), service(57_000));
+    clock.hear(at(5_000, 45_000), bounds(90_000, 90_001));
+    assert_eq!(clock.now(local(5_000)), service(61_670));
+}
+
+#[test]
+fn time_does_not_go_back_after_an_outage_longer_than_the_ceilings_lead() {
+    // The old leader died at 50,400 with a ceiling of 51,000. Since then replicas have gone on by
+    // their own clocks, into windows beyond it; the wall clock is behind.
+    let mut clock = ServiceClock::following(ServiceTime::new(51_000 * MS), at(0, 40_000), TTL);
+    clock.hear(at(0, 40_000), bounds(53_000, 53_001));
+    assert_eq!(
+        clock.now(LocalTime::ZERO),
+        Some(ServiceTime::new(53_001 * MS))
     );
 }
 

@@ -9,6 +9,7 @@ impl Shard {
     /// Takes in a batch. It is answered by [`Shard::finish`] of the step in which one of its asks
     /// is decided.
     pub fn ask(&mut self, at: Readings, call: AskCall, reply: ReplyTo) {
+        self.hear_time(at, &call.sender);
         let Some(now) = self.clock.now(at.local) else {
             self.reject(reply, Rejection::Recovering);
             return;

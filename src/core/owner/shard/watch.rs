@@ -9,6 +9,7 @@ use crate::units::{ServiceTime, Tenancy};
 impl Shard {
     /// Takes in a poll. The one before it, if still open, is answered empty.
     pub fn watch(&mut self, at: Readings, sender: &Sender, reply: ReplyTo) {
+        self.hear_time(at, sender);
         let now = self.clock.now(at.local);
         let (from, seat_state) = self.hear(at, sender);
         let (Some(from), Some(now)) = (from, now) else {

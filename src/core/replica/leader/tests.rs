@@ -328,3 +328,26 @@ fn an_answer_is_not_taken_for_that_of_a_later_call() {
         .unwrap();
     assert!(seat().alive_until > before.alive_until);
 }
+
+#[test]
+fn a_tenancy_ends_when_service_time_has_gone_back() {
+    // Cells of windows that seemed to be over may have been given up, with all that they had used.
+    let memory = Memory::default();
+    let (mut leader, ticket) = seated(&memory);
+    let register = answer(1_500, 2, SeatState::Register);
+    leader
+        .watched(&memory, at(1_500), ticket, Some(register))
+        .unwrap();
+    let (joined, _) = join(&mut leader, &memory, 1_500);
+    leader
+        .joined(&memory, at(1_501), joined, Some(welcome(700, 2)))
+        .unwrap();
+    let (again_ticket, again) = join(&mut leader, &memory, 1_502);
+    assert_eq!(again.sender.incarnation, Incarnation::new(2));
+    assert_eq!(again.sender.epoch, Epoch::default());
+    // The new tenancy takes the time as it is.
+    leader
+        .joined(&memory, at(1_503), again_ticket, Some(welcome(702, 2)))
+        .unwrap();
+    watch(&mut leader, &memory, 1_504);
+}
