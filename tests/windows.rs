@@ -5,6 +5,7 @@
 //! was decided at some instant between its sending and its answer, counts for a window only where
 //! that whole interval lies inside, and may count for it where any part of it does.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -103,60 +104,90 @@ impl ServiceTime {
         })
     }
 
-    /// Service time is at least and at most this at an instant after it was read.
+    /// Service time is at least and at most this at an instant before or after it was read.
     fn at(&self, instant: Instant) -> (Duration, Duration) {
-        let since = |then| instant.saturating_duration_since(then);
-        (
-            self.said + since(self.answered),
-            self.said + since(self.sent),
-        )
+        let moved = |read: Instant| {
+            let after = instant.saturating_duration_since(read);
+            let before = read.saturating_duration_since(instant);
+            (self.said + after).saturating_sub(before)
+        };
+        (moved(self.answered), moved(self.sent))
     }
 }
 
-/// Admissions in one window, as far as they can be told from outside.
+/// One window, as far as can be told from outside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InWindow {
-    /// Number of the window since the Unix epoch.
-    pub window: u64,
-    /// Requests admitted in this window for sure.
-    pub surely: u64,
     /// Requests admitted in this window or in one beside it.
     pub perhaps: u64,
     /// Requests refused in this window for sure.
     pub refused: u64,
 }
 
-/// Counts what was admitted in each window. `start` is when the load began.
-#[must_use]
-pub fn count(time: &ServiceTime, per: Per, start: Instant, records: &[Record]) -> Vec<InWindow> {
-    let number = |time: Duration| {
-        let number = time.as_nanos() / per.length().as_nanos().max(1);
-        u64::try_from(number).unwrap_or(u64::MAX)
-    };
-    let mut windows: std::collections::BTreeMap<u64, InWindow> = std::collections::BTreeMap::new();
-    for record in records {
-        let sent = start + record.sent;
-        let first = number(time.at(sent).0);
-        let last = number(time.at(sent + record.latency).1);
-        let admitted = u64::from(record.class == Class::Admitted);
-        for window in first..=last {
-            let entry = windows.entry(window).or_default();
-            entry.window = window;
-            entry.perhaps += admitted;
-            if first == last {
-                entry.surely += admitted;
-                entry.refused += u64::from(record.class == Class::Refused);
+/// A load by windows.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// By their number since the Unix epoch.
+    pub windows: BTreeMap<u64, InWindow>,
+    /// For each admitted request the last and the first window it may have been admitted in.
+    admitted: Vec<(u64, u64)>,
+}
+
+impl Seen {
+    /// Counts by windows. `start` is when the load began; of several readings of the time, which
+    /// differ where the service was restarted between them, each may be right.
+    #[must_use]
+    pub fn new(times: &[ServiceTime], per: Per, start: Instant, records: &[Record]) -> Self {
+        let number = |time: Duration| {
+            let number = time.as_nanos() / per.length().as_nanos().max(1);
+            u64::try_from(number).unwrap_or(u64::MAX)
+        };
+        let mut seen = Self::default();
+        for record in records {
+            let sent = start + record.sent;
+            let answered = sent + record.latency;
+            let earliest = times.iter().map(|time| time.at(sent).0).min();
+            let latest = times.iter().map(|time| time.at(answered).1).max();
+            let first = number(earliest.unwrap_or_default());
+            let last = number(latest.unwrap_or_default());
+            let admitted = record.class == Class::Admitted;
+            if admitted {
+                seen.admitted.push((last, first));
+            }
+            for window in first..=last {
+                let entry = seen.windows.entry(window).or_default();
+                entry.perhaps += u64::from(admitted);
+                entry.refused += u64::from(first == last && record.class == Class::Refused);
             }
         }
+        seen
     }
-    windows.into_values().collect()
+
+    /// The first window up to which more was admitted than `limit` for each allows, however the
+    /// requests are dealt out to the windows in which they may have been admitted.
+    #[must_use]
+    pub fn over(&self, limit: u64) -> Option<u64> {
+        let mut admitted = self.admitted.clone();
+        // Whoever has to be in an early window takes a place there first; that is optimal.
+        admitted.sort_unstable();
+        let mut taken: BTreeMap<u64, u64> = BTreeMap::new();
+        for (last, first) in admitted {
+            let free = |window: &u64| taken.get(window).copied().unwrap_or(0) < limit;
+            match (first..=last).find(free) {
+                Some(window) => *taken.entry(window).or_default() += 1,
+                None => return Some(last),
+            }
+        }
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{InWindow, ServiceTime, count};
+    use super::{InWindow, Seen, ServiceTime};
     use crate::load::{Class, Record};
     use crate::rules::Per;
+    use std::collections::BTreeMap;
     use std::time::Duration;
     use tokio::time::Instant;
 
@@ -182,20 +213,30 @@ mod tests {
             record(450, 10, Class::Refused),
             record(700, 10, Class::Admitted),
         ];
-        let expected = [
-            InWindow {
-                window: 10,
-                surely: 1,
-                perhaps: 2,
-                refused: 1,
-            },
-            InWindow {
-                window: 11,
-                surely: 1,
-                perhaps: 2,
-                refused: 0,
-            },
-        ];
-        assert_eq!(count(&time, Per::Second, start, &records), expected);
+        let seen = Seen::new(&[time], Per::Second, start, &records);
+        let window = |perhaps, refused| InWindow { perhaps, refused };
+        let expected = [(10, window(2, 1)), (11, window(2, 0))];
+        assert_eq!(seen.windows, BTreeMap::from(expected));
+        assert_eq!((seen.over(2), seen.over(1)), (None, Some(11)));
+    }
+
+    #[test]
+    fn requests_are_dealt_out_to_windows_if_that_can_be() {
+        let over = |admitted: &[(u64, u64)], limit| {
+            let admitted = admitted
+                .iter()
+                .map(|(first, last)| (*last, *first))
+                .collect();
+            let seen = Seen {
+                admitted,
+                ..Seen::default()
+            };
+            seen.over(limit)
+        };
+        assert_eq!(over(&[(1, 1), (1, 2), (1, 2)], 1), Some(2));
+        assert_eq!(over(&[(1, 2), (1, 1), (2, 3)], 1), None);
+        // Taking the first free window for the first one would leave none for the last.
+        assert_eq!(over(&[(1, 3), (1, 1), (2, 2)], 1), None);
+        assert_eq!(over(&[(1, 1), (1, 1), (2, 9)], 1), Some(1));
     }
 }

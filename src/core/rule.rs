@@ -7,8 +7,8 @@
 mod bounds;
 mod check;
 mod error;
+mod json;
 mod raw;
-mod shape;
 #[cfg(test)]
 mod tests;
 
@@ -171,8 +171,7 @@ impl KeyPart {
 }
 
 /// What a request without a header of the key means to the rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Missing {
     /// The rule does not apply to it.
     #[default]
@@ -182,8 +181,7 @@ pub enum Missing {
 }
 
 /// The third answer: what to do when the counter could not decide in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// Answer 503; the request was not over its limit and is not called so.
     Deny,

@@ -10,7 +10,7 @@ use crate::message::{Algorithm, RuleId, RuleSpec, Sender};
 use crate::owner::clock::Readings;
 use crate::owner::effect::{Outcome, Reply, ReplyTo};
 use crate::owner::shard::{Shard, ShardConfig};
-use crate::replica::leader::Leader;
+use crate::replica::leader::{Leader, Ticket};
 use crate::replica::shared::{Expected, Place, Shared, SharedError, Stored};
 use crate::replica::worker::{CallId, RequestId, Rule, Worker};
 use crate::units::{Asker, Epoch, LocalTime, ReplicaId, ServiceTime, Span, Tokens};
@@ -86,10 +86,12 @@ enum Message {
     },
     Join {
         replica: usize,
+        ticket: Ticket,
         body: Join,
     },
     Watch {
         replica: usize,
+        ticket: Ticket,
         sender: Sender,
     },
 }
@@ -355,7 +357,8 @@ impl World {
     fn at_service(&mut self, epoch: Epoch, message: Message) {
         let at = self.readings();
         // A connection ends with the service that it was made to.
-        let Some(mut shard) = self.shard.take().filter(|_| epoch.get() == self.epoch) else {
+        let same = epoch.get() == self.epoch;
+        let Some(mut shard) = self.shard.take_if(|_| same) else {
             self.schedule(
                 Span::from_millis(1),
                 Event::AtReplica {

@@ -13,7 +13,7 @@ mod link;
 mod tests;
 
 use headgate_core::message::call::{AskAnswer, WatchAnswer, Welcome};
-use headgate_core::replica::leader::{Leader, LeaderCall};
+use headgate_core::replica::leader::{Leader, LeaderCall, Ticket};
 use headgate_core::replica::shared::SharedError;
 use headgate_core::replica::table::{BUCKETS_DEFAULT, Table};
 use headgate_core::replica::worker::{
@@ -145,22 +145,21 @@ impl Worker {
         };
         let timeout = call.timeout();
         match call {
-            LeaderCall::Join(join) => {
-                let sender = join.sender;
+            LeaderCall::Join(ticket, join) => {
                 let message = pb::JoinRequest::from(join).encode_to_vec();
-                let purpose = Purpose::Join(sender);
+                let purpose = Purpose::Join(ticket);
                 if !(self.calls).send(now, Method::Join, &message, timeout, purpose) {
-                    self.joined(now, sender, None);
+                    self.joined(now, ticket, None);
                 }
             }
-            LeaderCall::Watch(sender) => {
+            LeaderCall::Watch(ticket, sender) => {
                 let request = pb::WatchRequest {
                     sender: Some(sender.into()),
                 };
                 let message = request.encode_to_vec();
-                let purpose = Purpose::Watch(sender);
+                let purpose = Purpose::Watch(ticket);
                 if !(self.calls).send(now, Method::Watch, &message, timeout, purpose) {
-                    self.watched(now, sender, None);
+                    self.watched(now, ticket, None);
                 }
             }
         }
@@ -172,26 +171,16 @@ impl Worker {
         })
     }
 
-    fn joined(
-        &mut self,
-        now: LocalTime,
-        sender: headgate_core::message::Sender,
-        welcome: Option<Welcome>,
-    ) {
+    fn joined(&mut self, now: LocalTime, ticket: Ticket, welcome: Option<Welcome>) {
         let Some(part) = &mut self.part else { return };
-        if let Err(error) = part.leader.joined(&self.shared, now, sender, welcome) {
+        if let Err(error) = part.leader.joined(&self.shared, now, ticket, welcome) {
             shared_failed(&self.env.metrics, error);
         }
     }
 
-    fn watched(
-        &mut self,
-        now: LocalTime,
-        sender: headgate_core::message::Sender,
-        answer: Option<WatchAnswer>,
-    ) {
+    fn watched(&mut self, now: LocalTime, ticket: Ticket, answer: Option<WatchAnswer>) {
         let Some(part) = &mut self.part else { return };
-        match part.leader.watched(&self.shared, now, sender, answer) {
+        match part.leader.watched(&self.shared, now, ticket, answer) {
             Ok(returns) => {
                 for returned in returns {
                     part.worker.send_return(returned);
@@ -216,16 +205,16 @@ impl Worker {
                 settled.extend(self.asked(now, id, answer));
                 has_answer
             }
-            Purpose::Join(sender) => {
+            Purpose::Join(ticket) => {
                 let welcome = self.calls.read::<pb::JoinResponse, Welcome>(answer);
                 let has_answer = welcome.is_some();
-                self.joined(now, sender, welcome);
+                self.joined(now, ticket, welcome);
                 has_answer
             }
-            Purpose::Watch(sender) => {
+            Purpose::Watch(ticket) => {
                 let answer = self.calls.read::<pb::WatchResponse, WatchAnswer>(answer);
                 let has_answer = answer.is_some();
-                self.watched(now, sender, answer);
+                self.watched(now, ticket, answer);
                 has_answer
             }
         }

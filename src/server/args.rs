@@ -105,8 +105,8 @@ pub struct Serve {
 pub struct Limits {
     /// Largest gRPC message, in bytes.
     ///
-    /// The largest is a replica's Join under a new leader: all of its 16,384 leases at some 70 bytes
-    /// each. A batch of asks is far smaller.
+    /// The largest is a replica's Join under a new leader: all of its 16,384 leases at some 70
+    /// bytes each. A batch of asks is far smaller.
     #[arg(
         long,
         env = "HEADGATE_MAX_MESSAGE_BYTES",
@@ -144,8 +144,9 @@ pub struct Limits {
 
     /// Most asks that wait for tokens to come back.
     ///
-    /// Above it asks are answered undecided at once. An ask waits for its deadline at most, 50 to
-    /// 250 ms, so this is far above what a fleet that works needs.
+    /// Above it calls are rejected, and replicas repeat them as long as their requests may wait. An
+    /// ask waits for its deadline at most, 50 to 250 ms, so this is far above what a fleet that
+    /// works needs.
     #[arg(
         long,
         env = "HEADGATE_MAX_WAITING_ASKS",
@@ -157,7 +158,7 @@ pub struct Limits {
 
     /// Most calls that wait for their turn.
     ///
-    /// Above it calls are refused as overloaded. At 100,000 calls a second the last one waits 80 ms,
+    /// Above it calls are refused as overloaded. At 100,000 calls a second the last waits 80 ms,
     /// longer than most askers do.
     #[arg(
         long,
@@ -270,7 +271,7 @@ impl Limits {
         let written = |duration| humantime::format_duration(duration);
         if poll > ttl / 2 {
             return Some(format!(
-                "--watch-poll {} must be at most half of --seat-ttl {}, or one lost call ends a seat",
+                "--watch-poll {} must be at most half of --seat-ttl {}, or a lost call ends a seat",
                 written(poll),
                 written(ttl)
             ));

@@ -103,7 +103,7 @@ pub enum EngineError {
     Store(#[from] StoreError),
     /// The leadership could not be renewed in time.
     #[error(
-        "the leadership lease of epoch {epoch} is over and was not renewed in time; stopping, since \
+        "the leadership lease of epoch {epoch} is over, not renewed in time; stopping, since \
          another service may lead by now"
     )]
     LeaseOver {

@@ -85,7 +85,7 @@ fn rejected(why: Rejection) -> Status {
             "the service waits for a replica to tell it the time; repeat the call",
         ),
         Rejection::Version => Status::failed_precondition(
-            "this service does not speak the replica's version of the protocol; update the older one",
+            "this service does not speak the replica's version of the protocol; update one of them",
         ),
         Rejection::OldIncarnation => Status::failed_precondition(
             "the replica has joined with a later incarnation; this call is void",

@@ -69,7 +69,7 @@ pub struct Record {
 pub enum StoreError {
     /// It did not take effect and never will: another epoch rules. This leader is over.
     #[error(
-        "epoch {epoch} no longer leads (epoch {current} does); nothing was written under the old one"
+        "epoch {epoch} no longer leads (epoch {current} does); nothing was written under the old"
     )]
     Fenced {
         /// The epoch of the call.

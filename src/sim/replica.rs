@@ -8,9 +8,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use headgate_core::message::Sender;
 use headgate_core::message::call::{AskAnswer, WatchAnswer, Welcome};
-use headgate_core::replica::leader::{Leader, LeaderCall};
+use headgate_core::replica::leader::{Leader, LeaderCall, Ticket};
 use headgate_core::replica::shared::{Expected, Place, Shared, SharedError, Stored};
 use headgate_core::replica::worker::{Call, CallId, Request, RequestId, Rule, Settled, Worker};
 use headgate_core::units::{Asker, LocalTime, ReplicaId, Span};
@@ -50,8 +49,8 @@ pub(crate) enum Action {
     /// The client has gone.
     Forget(RequestId),
     Answer(CallId, Option<AskAnswer>),
-    Joined(Sender, Option<Welcome>),
-    Watched(Sender, Option<WatchAnswer>),
+    Joined(Ticket, Option<Welcome>),
+    Watched(Ticket, Option<WatchAnswer>),
     Tick,
 }
 
@@ -184,13 +183,13 @@ impl<'a> Turn<'a> {
                     return;
                 }
             }
-            Action::Joined(sender, welcome) => {
-                self.check(instance.leader.joined(self, now, sender, welcome));
+            Action::Joined(ticket, welcome) => {
+                self.check(instance.leader.joined(self, now, ticket, welcome));
                 self.settle(instance.worker.tick(self, now));
                 self.lead(instance, worker);
             }
-            Action::Watched(sender, answer) => {
-                let returns = self.check(instance.leader.watched(self, now, sender, answer));
+            Action::Watched(ticket, answer) => {
+                let returns = self.check(instance.leader.watched(self, now, ticket, answer));
                 for returned in returns.unwrap_or_default() {
                     instance.worker.send_return(returned);
                 }

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use headgate_core::key::KeyParts;
-use headgate_core::message::Sender;
 use headgate_core::owner::effect::{Outcome, Reply};
 use headgate_core::owner::record::RecordError;
 use headgate_core::owner::shard::ShardCounts;
+use headgate_core::replica::leader;
 use headgate_core::replica::worker::{CallId, RequestId, Rule};
 use headgate_core::units::{ServiceTime, Span};
 use headgate_core::window::Window;
@@ -62,8 +62,8 @@ struct Slot {
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     Ask(CallId),
-    Join(Sender),
-    Watch(Sender),
+    Join(leader::Ticket),
+    Watch(leader::Ticket),
 }
 
 /// A call that has not ended.

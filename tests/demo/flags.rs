@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Parser;
+use headgate_core::rule::MAX_AMOUNT;
 use hyper::header::{HeaderName, HeaderValue};
 
 /// Starts Envoys with the plugin, one counter service and an upstream, sends requests for one key
@@ -57,10 +58,13 @@ impl FromStr for KeyLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = "write a name, =, and a limit of at least 1, as in alice=1000";
+        let wanted = "write a name, =, and a limit from 1 to 2^53, as in alice=1000";
         let (name, limit) = text.split_once('=').ok_or(wanted)?;
         let limit = limit.parse().map_err(|_| wanted)?;
-        if name.is_empty() || HeaderValue::from_str(name).is_err() || limit == 0 {
+        if name.is_empty()
+            || HeaderValue::from_str(name).is_err()
+            || !(1..=MAX_AMOUNT).contains(&limit)
+        {
             return Err(wanted.to_owned());
         }
         Ok(Self {
@@ -112,7 +116,16 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_what_would_be_right() {
-        for key in ["a", "a=", "=1", "a=0", "a=-1", "a=x", "\n=1"] {
+        for key in [
+            "a",
+            "a=",
+            "=1",
+            "a=0",
+            "a=-1",
+            "a=9007199254740993",
+            "a=x",
+            "\n=1",
+        ] {
             let error = parse(&["--key", key]).expect_err(key);
             assert!(error.contains("alice=1000"), "{key}: {error}");
         }

@@ -4,7 +4,7 @@
 //! freed), so calls on the path are attributed by sending one key at a time: what
 //! `headgate_asked_total` grew by is that key's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +89,11 @@ impl KeyResult {
 
 /// Starts everything and sends the load.
 pub(crate) async fn run(scene: &Scene, flags: &Flags) -> Result<Vec<KeyResult>> {
+    let names: BTreeSet<&str> = flags.keys.iter().map(|key| key.name.as_str()).collect();
+    ensure!(
+        names.len() == flags.keys.len(),
+        "each key needs a name of its own"
+    );
     let each = flags.duration / u32::try_from(flags.keys.len())?;
     ensure!(
         each >= SHORTEST,
@@ -226,4 +231,54 @@ fn line(text: &str) {
     print!("{clear}{text}");
     // Nobody is told of a line that is late.
     drop(std::io::stdout().flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BTreeMap, Counts, KeyResult, Latency};
+
+    /// What is wrong with a key of limit 10.
+    fn wrong(counts: Counts, arrived: u64) -> String {
+        let result = KeyResult {
+            name: "a".to_owned(),
+            limit: 10,
+            counts,
+            arrived,
+            asked: 0,
+            with: Latency::default(),
+            without: Latency::default(),
+            failures: BTreeMap::new(),
+        };
+        result.wrong().join("; ")
+    }
+
+    fn counts(offered: u64, admitted: u64) -> Counts {
+        Counts {
+            offered,
+            admitted,
+            refused: offered - admitted,
+            ..Counts::default()
+        }
+    }
+
+    #[test]
+    fn exactly_the_limit_or_all_that_was_offered_is_right() {
+        assert_eq!(wrong(counts(15, 10), 10), "");
+        assert_eq!(wrong(counts(10, 10), 10), "");
+        assert_eq!(wrong(counts(4, 4), 4), "");
+    }
+
+    #[test]
+    fn one_more_or_one_less_is_wrong() {
+        assert_eq!(wrong(counts(15, 11), 11), "a is over its limit by 1");
+        assert!(wrong(counts(15, 9), 9).starts_with("a is 1 under"));
+        assert!(wrong(counts(4, 3), 3).starts_with("a is 1 under"));
+        assert!(wrong(counts(15, 10), 11).contains("11 requests got through"));
+        let failed = Counts {
+            offered: 16,
+            failed: 1,
+            ..counts(15, 10)
+        };
+        assert!(wrong(failed, 10).contains("1 requests failed"));
+    }
 }

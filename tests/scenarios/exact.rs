@@ -1,8 +1,11 @@
 //! Exactly the limit, over three Envoys with two workers each.
 
+use std::time::Duration;
+
 use anyhow::Result;
-use headgate_tests::fleet::Plan;
-use headgate_tests::load::Key;
+use headgate_tests::counter::{Counter, Options};
+use headgate_tests::fleet::{Fleet, Plan};
+use headgate_tests::load::{Class, Key};
 use headgate_tests::rules::{Per, Rule, Rules};
 use headgate_tests::scene::Scene;
 
@@ -73,6 +76,26 @@ fn a_key_below_its_limit_is_never_refused_wherever_its_requests_come_in() -> Res
 }
 
 #[test]
+fn with_the_waits_of_a_cluster_what_is_missing_is_undecided() -> Result<()> {
+    in_one_window("exact-impatient", async |scene: &Scene| {
+        let mut options = Options::named("counter");
+        options.arguments.clear();
+        let counter = Counter::start(scene, options).await?;
+        let limit = 1000;
+        let rules = Rules::new(vec![Rule::new("per-key", limit, Per::Day)]);
+        let plan = Plan::new(rules.timeout(Duration::from_millis(100)));
+        let mut fleet = plan.start_with(scene, counter).await?;
+        fleet.ready().await?;
+        let total = fleet.load_of("alice", 2 * limit)?.run().await?.total();
+        assert!(total.admitted <= limit, "{total:?}");
+        // A decision that came too late may have been charged.
+        assert!(total.admitted + total.undecided >= limit, "{total:?}");
+        assert_eq!(total.failed + total.timed_out, 0, "{total:?}");
+        assert_unharmed(&mut fleet.envoys)
+    })
+}
+
+#[test]
 fn two_keys_do_not_disturb_each_other() -> Result<()> {
     in_one_window("exact-two-keys", async |scene: &Scene| {
         let rules = Rules::new(vec![Rule::new("per-key", 100, Per::Day)]);
@@ -108,5 +131,40 @@ fn two_rules_count_for_themselves() -> Result<()> {
         load.header = header;
         assert_eq!(load.run().await?.total(), decided(50, 10));
         Ok(())
+    })
+}
+
+/// Offers three requests for each of so many keys, one at each Envoy at about the same time, of
+/// which two are within the limit.
+async fn two_of_three(fleet: &Fleet, keys: usize) -> Result<()> {
+    let names = (0..keys).map(|number| Key::named(&format!("key-{number}")));
+    let mut load = fleet.load(names.collect::<Result<_>>()?, 3 * keys as u64);
+    load.concurrency = 48;
+    let outcome = load.run().await?;
+    let mut admitted = vec![0; keys];
+    for record in &outcome.records {
+        admitted[record.key] += u64::from(record.class == Class::Admitted);
+    }
+    let wrong: Vec<_> = (0..keys).filter(|key| admitted[*key] != 2).collect();
+    let total = outcome.total();
+    assert!(
+        wrong.is_empty(),
+        "{wrong:?}, {total:?}, {:?}",
+        outcome.failures
+    );
+    let (right, over) = (2 * keys as u64, keys as u64);
+    assert_eq!(total, decided(right, over), "{:?}", outcome.failures);
+    Ok(())
+}
+
+#[test]
+fn each_of_many_keys_has_exactly_its_own_and_one_without_a_cell_too() -> Result<()> {
+    in_one_window("exact-many-keys", async |scene: &Scene| {
+        let rules = Rules::new(vec![Rule::new("per-key", 2, Per::Day)]);
+        let mut fleet = Plan::new(rules).start(scene).await?;
+        // A third as many as there are cells, so that some find their bucket full.
+        two_of_three(&fleet, 6_000).await?;
+        assert!(fleet.sum("headgate_cells_missed_total").await? > 0);
+        assert_unharmed(&mut fleet.envoys)
     })
 }

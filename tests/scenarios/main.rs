@@ -1,14 +1,15 @@
 //! The plugin and the counter service in real Envoys. `./build.sh test` builds both first.
 //!
 //! Where exact numbers are asserted, requests may wait for [`headgate_tests::rules::PATIENT`] and
-//! recalls for [`headgate_tests::counter::PATIENT`], far longer than in a cluster: on a busy machine
-//! a thread that does not get its turn makes "undecided" the right answer, and a count could not
-//! tell that from a token that was lost.
+//! recalls for [`headgate_tests::counter::PATIENT`], far longer than in a cluster: on a busy
+//! machine a thread that does not get its turn makes "undecided" the right answer, and a count
+//! could not tell that from a token that was lost.
 
 #![allow(clippy::indexing_slicing, reason = "a test that panics fails")]
 
 mod configuration;
 mod counters;
+mod crashes;
 mod exact;
 mod folders;
 mod headers;
@@ -16,6 +17,7 @@ mod outages;
 mod readme;
 mod replies;
 mod restarts;
+mod size;
 mod windows;
 
 use std::time::Duration;

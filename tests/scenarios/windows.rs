@@ -7,29 +7,27 @@ use headgate_tests::fleet::{Fleet, Plan};
 use headgate_tests::load::{Class, Client, Load, Outcome, Pace, Request};
 use headgate_tests::rules::{Per, Rule, Rules};
 use headgate_tests::scene::{self, Scene};
-use headgate_tests::windows::{InWindow, ServiceTime, count};
+use headgate_tests::windows::{Seen, ServiceTime};
 use hyper::header::{HeaderName, HeaderValue};
 
 use crate::{decided, in_one_window};
 
-/// A load at a rate, and its admissions by window of the service.
-async fn admissions(fleet: &Fleet, per: Per, load: &Load) -> Result<(Outcome, Vec<InWindow>)> {
+/// Runs a load, and looks at it by windows of the service.
+async fn look(fleet: &Fleet, per: Per, load: &Load) -> Result<(Outcome, Seen)> {
     let time = ServiceTime::read(fleet.counter.address()).await?;
     let outcome = load.run().await?;
-    let windows = count(&time, per, outcome.started, &outcome.records);
-    Ok((outcome, windows))
+    let seen = Seen::new(&[time], per, outcome.started, &outcome.records);
+    Ok((outcome, seen))
 }
 
 /// No window admits more than its limit, and one in which a request was refused no less. Returns
 /// how many of the latter there were.
-fn check(windows: &[InWindow], limit: u64) -> usize {
-    for window in windows {
-        assert!(window.surely <= limit, "over {limit}: {windows:?}");
-        if window.refused > 0 {
-            assert!(window.perhaps >= limit, "under {limit}: {windows:?}");
-        }
-    }
-    windows.iter().filter(|window| window.refused > 0).count()
+fn check(seen: &Seen, limit: u64) -> usize {
+    assert_eq!(seen.over(limit), None, "{:?}", seen.windows);
+    let refusing = || seen.windows.values().filter(|window| window.refused > 0);
+    let enough = refusing().all(|window| window.perhaps >= limit);
+    assert!(enough, "under {limit}: {:?}", seen.windows);
+    refusing().count()
 }
 
 #[test]
@@ -44,8 +42,8 @@ fn every_second_has_its_own_limit() -> Result<()> {
             duration: Duration::from_secs(6),
         };
         load.concurrency = 64;
-        let (outcome, windows) = admissions(&fleet, Per::Second, &load).await?;
-        assert!(check(&windows, limit) >= 3, "{windows:?}");
+        let (outcome, seen) = look(&fleet, Per::Second, &load).await?;
+        assert!(check(&seen, limit) >= 3, "{:?}", seen.windows);
         let total = outcome.total();
         assert_eq!(
             total.admitted + total.refused,
@@ -73,12 +71,13 @@ fn a_minute_turns_over() -> Result<()> {
         load.concurrency = 64;
         // Pacing: the load is to have the end of a minute in its middle.
         tokio::time::sleep(Duration::from_secs(60 - into).saturating_sub(before)).await;
-        let (outcome, windows) = admissions(&fleet, Per::Minute, &load).await?;
-        assert_eq!(check(&windows, limit), 2, "{windows:?}");
+        let (outcome, seen) = look(&fleet, Per::Minute, &load).await?;
+        assert_eq!(check(&seen, limit), 2, "{:?}", seen.windows);
         assert_eq!(
             outcome.total(),
             decided(2 * limit, 400),
-            "{windows:?}, {:?}",
+            "{:?}, {:?}",
+            seen.windows,
             outcome.failures
         );
         Ok(())

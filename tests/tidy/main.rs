@@ -2,6 +2,7 @@
 //! banned where they break a promise. Each rule has tests that show it a bad sample.
 
 mod bans;
+mod named;
 mod repository;
 mod sizes;
 mod source;
@@ -49,6 +50,13 @@ fn the_repository_is_tidy() {
     for source in &sources {
         violations.extend(sizes::check(source));
         violations.extend(bans::check(source));
+    }
+    let code: Vec<_> = files
+        .iter()
+        .filter(|file| file.path.ends_with(".rs"))
+        .collect();
+    for document in files.iter().filter(|file| file.path.starts_with("docs/")) {
+        violations.extend(named::check(document, &code));
     }
     let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
     assert!(

@@ -9,7 +9,12 @@ use syn::visit::{self, Visit};
 use crate::repository::File;
 
 /// Folders of integration tests.
-const TEST_FOLDERS: [&str; 3] = ["tests/harness/", "tests/tidy/", "tests/scenarios/"];
+const TEST_FOLDERS: [&str; 4] = [
+    "src/server/tests/",
+    "tests/harness/",
+    "tests/scenarios/",
+    "tests/tidy/",
+];
 
 /// A parsed file.
 pub(crate) struct Source {
@@ -152,6 +157,11 @@ impl<'ast> Visit<'ast> for Finder {
         visit::visit_item_fn(self, item);
     }
 
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        self.look(&item.attrs, item);
+        visit::visit_impl_item_fn(self, item);
+    }
+
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
         self.look(&item.attrs, item);
         visit::visit_item_impl(self, item);
@@ -175,10 +185,11 @@ fn is_test(attribute: &syn::Attribute) -> bool {
 #[test]
 fn test_code_is_told_from_other_code() {
     let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\n#[test]\nfn c() {\n}\n\
-                #[cfg(not(test))]\nfn d() {}\n";
+                #[cfg(not(test))]\nfn d() {}\n\
+                impl X {\n    #[cfg(test)]\n    fn e() {}\n    fn f() {}\n}\n";
     let source = Source::parse("src/core/x.rs", text).expect("parses");
-    let tests: Vec<usize> = (1..=10).filter(|line| source.is_test(*line)).collect();
-    assert_eq!(tests, [2, 3, 4, 5, 6, 7, 8]);
+    let tests: Vec<usize> = (1..=15).filter(|line| source.is_test(*line)).collect();
+    assert_eq!(tests, [2, 3, 4, 5, 6, 7, 8, 12, 13]);
     assert!(
         Source::parse("tests/scenarios/x.rs", text)
             .expect("parses")

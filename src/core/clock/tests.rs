@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const MS: u64 = 1_000_000;
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 fn hash(secret: u8, domain: &str, rule: &str, secs: u64, values: &[&str]) -> KeyHash {
     let values: Vec<Value> = values.iter().map(|value| value_of(value)).collect();

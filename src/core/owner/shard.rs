@@ -77,6 +77,8 @@ pub struct ShardCounts {
     pub members_lost: u64,
     /// Tokens that died with them.
     pub tokens_dead: u64,
+    /// Rules not kept because there are as many as may be.
+    pub rules_full: u64,
     /// Asks undecided because a key keeps as many last answers as it may.
     pub askers_full: u64,
     /// Reports of leases that were never granted.

@@ -11,7 +11,7 @@ use crate::replica::cell::{HeldProof, Tenant};
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::{Place, Shared, SharedError, update};
 use crate::replica::table::Table;
-use crate::units::{Epoch, LocalTime, ReplicaId, Span};
+use crate::units::{Epoch, Incarnation, LocalTime, ReplicaId, Span};
 use crate::words::{WordReader, WordWriter};
 
 /// How long an instance that says nothing more keeps the watch. A crashed one never says goodbye;
@@ -22,6 +22,13 @@ pub const WATCH_LEASE: Span = Span::from_millis(1_000);
 /// asked thousands of times a second.
 pub const PAUSE_AFTER_FAILURE: Span = Span::from_millis(50);
 
+/// A poll that is answered before this with nothing to say was ended by another poll: for a moment
+/// two instances hold the watch. Each would end the other's at the speed of the network.
+const POLL_ENDED_EARLY: Span = Span::from_millis(100);
+
+/// Pause after such a poll. One of the two loses the watch within [`WATCH_LEASE`].
+const PAUSE_AFTER_EARLY_END: Span = Span::from_millis(20);
+
 /// How long Join may take. It carries every lease, and a new leader answers it before all else.
 pub const JOIN_TIMEOUT: Span = Span::from_millis(1_000);
 
@@ -31,13 +38,22 @@ pub const WATCH_TIMEOUT: Span = Span::from_millis(2_000);
 /// Time beyond its timeout after which a call whose end was never reported counts as failed.
 const OVERDUE: Span = Span::from_millis(1_000);
 
+/// Goes with a call and comes back with its answer, so that an answer is never taken for that of a
+/// later call: its stamps would then narrow the estimate of service time wrongly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    number: u64,
+    sent: LocalTime,
+    incarnation: Incarnation,
+}
+
 /// A call to make for the replica.
 #[derive(Debug)]
 pub enum LeaderCall {
     /// Its answer goes to [`Leader::joined`].
-    Join(Join),
+    Join(Ticket, Join),
     /// Its answer goes to [`Leader::watched`].
-    Watch(Sender),
+    Watch(Ticket, Sender),
 }
 
 impl LeaderCall {
@@ -45,10 +61,16 @@ impl LeaderCall {
     #[must_use]
     pub const fn timeout(&self) -> Span {
         match self {
-            Self::Join(_) => JOIN_TIMEOUT,
-            Self::Watch(_) => WATCH_TIMEOUT,
+            Self::Join(..) => JOIN_TIMEOUT,
+            Self::Watch(..) => WATCH_TIMEOUT,
         }
     }
+}
+
+/// What a call asks for.
+enum Request {
+    Join(Join),
+    Watch(Sender),
 }
 
 /// What has to happen next.
@@ -64,14 +86,6 @@ enum Next {
     Rejoin,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct InFlight {
-    is_join: bool,
-    sender: Sender,
-    sent: LocalTime,
-    timeout: Span,
-}
-
 /// One instance's part in the work for the replica.
 #[derive(Debug)]
 pub struct Leader {
@@ -80,7 +94,9 @@ pub struct Leader {
     buckets: u32,
     rules: Vec<RuleSpec>,
     next: Next,
-    in_flight: Option<InFlight>,
+    /// The call that is out, and when it counts as failed if nothing is reported.
+    in_flight: Option<(Ticket, LocalTime)>,
+    next_number: u64,
     not_before: LocalTime,
 }
 
@@ -94,6 +110,7 @@ impl Leader {
             rules,
             next: Next::Join,
             in_flight: None,
+            next_number: 0,
             not_before: LocalTime::ZERO,
         }
     }
@@ -109,8 +126,7 @@ impl Leader {
         now: LocalTime,
         fresh: ReplicaId,
     ) -> Result<Option<LeaderCall>, SharedError> {
-        let overdue = |call: &InFlight| call.sent.plus(call.timeout).plus(OVERDUE) <= now;
-        self.in_flight.take_if(|call| overdue(call));
+        self.in_flight.take_if(|(_, overdue)| *overdue <= now);
         if !self.holds_watch(shared, now, false)? {
             self.next = Next::Join;
             return Ok(None);
@@ -119,57 +135,44 @@ impl Leader {
             return Ok(None);
         }
         let record = SeatRecord::load_or_create(shared, fresh)?;
-        let call = self.call_for(shared, now, record)?;
-        let (is_join, sender) = match &call {
-            LeaderCall::Join(join) => (true, join.sender),
-            LeaderCall::Watch(sender) => (false, *sender),
-        };
-        self.in_flight = Some(InFlight {
-            is_join,
-            sender,
+        let (incarnation, request) = self.request(shared, now, record)?;
+        let ticket = Ticket {
+            number: self.next_number,
             sent: now,
-            timeout: call.timeout(),
-        });
+            incarnation,
+        };
+        self.next_number = self.next_number.wrapping_add(1);
+        let call = match request {
+            Request::Join(join) => LeaderCall::Join(ticket, join),
+            Request::Watch(sender) => LeaderCall::Watch(ticket, sender),
+        };
+        self.in_flight = Some((ticket, now.plus(call.timeout()).plus(OVERDUE)));
         Ok(Some(call))
     }
 
-    /// The call that this answers. An answer may come after its call was given up: with the sending
-    /// of a later one it would bend the estimate of service time and prolong the seat's life.
-    fn end_call(&mut self, is_join: bool, sender: Sender) -> Option<InFlight> {
-        self.in_flight
-            .take_if(|call| (call.is_join, call.sender) == (is_join, sender))
-    }
-
-    fn call_for(
+    fn request(
         &self,
         shared: &impl Shared,
         now: LocalTime,
         record: SeatRecord,
-    ) -> Result<LeaderCall, SharedError> {
+    ) -> Result<(Incarnation, Request), SharedError> {
+        let join = |record: SeatRecord, leases, fenced_for| {
+            let join = self.join(record.sender(now), leases, fenced_for);
+            Ok((record.incarnation, Request::Join(join)))
+        };
         match (self.next, record.seated) {
-            (Next::Watch, Some(_)) => Ok(LeaderCall::Watch(record.sender(now))),
+            (Next::Watch, Some(_)) => Ok((record.incarnation, Request::Watch(record.sender(now)))),
             (Next::Register(epoch), Some(seated)) => {
                 let table = Table::new(shared, self.buckets);
                 let leases = table.fence_all(epoch, seated.moment(now))?;
-                Ok(LeaderCall::Join(self.join(
-                    record.sender(now),
-                    leases,
-                    Some(epoch),
-                )))
+                join(record, leases, Some(epoch))
             }
-            (Next::Rejoin, Some(seated)) => {
-                let record = self.renounce(shared, now, record, seated)?;
-                Ok(LeaderCall::Join(self.join(
-                    record.sender(now),
-                    Vec::new(),
-                    None,
-                )))
-            }
-            _ => Ok(LeaderCall::Join(self.join(
-                record.sender(now),
+            (Next::Rejoin, Some(seated)) => join(
+                self.renounce(shared, now, record, seated)?,
                 Vec::new(),
                 None,
-            ))),
+            ),
+            _ => join(record, Vec::new(), None),
         }
     }
 
@@ -244,6 +247,11 @@ impl Leader {
         })
     }
 
+    /// Whether this is the end of the call that is out.
+    fn takes(&mut self, ticket: Ticket) -> bool {
+        self.in_flight.take_if(|(out, _)| *out == ticket).is_some()
+    }
+
     /// Takes in the answer to Join; `None` if there was none.
     ///
     /// # Errors
@@ -252,12 +260,12 @@ impl Leader {
         &mut self,
         shared: &impl Shared,
         now: LocalTime,
-        sender: Sender,
+        ticket: Ticket,
         welcome: Option<Welcome>,
     ) -> Result<(), SharedError> {
-        let Some(in_flight) = self.end_call(true, sender) else {
+        if !self.takes(ticket) {
             return Ok(());
-        };
+        }
         let Some(welcome) = welcome else {
             self.not_before = now.plus(PAUSE_AFTER_FAILURE);
             return Ok(());
@@ -266,13 +274,13 @@ impl Leader {
             self.next = Next::Rejoin;
             return Ok(());
         }
-        let echo = crate::clock::OffsetEstimate::from_echo(in_flight.sent, now, welcome.stamps);
+        let echo = crate::clock::OffsetEstimate::from_echo(ticket.sent, now, welcome.stamps);
         let Some(offset) = echo else {
             self.not_before = now.plus(PAUSE_AFTER_FAILURE);
             return Ok(());
         };
         let mut went_back = false;
-        let record = SeatRecord::change(shared, sender.incarnation, |record| {
+        let record = SeatRecord::change(shared, ticket.incarnation, |record| {
             let before = record.seated;
             let held = before.filter(|seat| seat.epoch != Epoch::default());
             went_back = held.is_some_and(|seat| seat.offset.is_ahead_of(offset));
@@ -283,7 +291,7 @@ impl Leader {
             record.seated = Some(Seated {
                 seat: welcome.seat,
                 epoch: welcome.epoch,
-                alive_until: in_flight.sent.plus(welcome.time_to_live),
+                alive_until: ticket.sent.plus(welcome.time_to_live),
                 time_to_live: welcome.time_to_live,
                 hash_key: welcome.hash_key,
                 offset: known,
@@ -296,7 +304,7 @@ impl Leader {
             return Ok(());
         }
         // A tenancy that has ended meanwhile joins again, as the next one.
-        let current = record.incarnation == sender.incarnation;
+        let current = record.incarnation == ticket.incarnation;
         self.next = if current { Next::Watch } else { Next::Join };
         Ok(())
     }
@@ -309,12 +317,12 @@ impl Leader {
         &mut self,
         shared: &impl Shared,
         now: LocalTime,
-        sender: Sender,
+        ticket: Ticket,
         answer: Option<WatchAnswer>,
     ) -> Result<Vec<Return>, SharedError> {
-        let Some(in_flight) = self.end_call(false, sender) else {
+        if !self.takes(ticket) {
             return Ok(Vec::new());
-        };
+        }
         let Some(answer) = answer else {
             self.not_before = now.plus(PAUSE_AFTER_FAILURE);
             return Ok(Vec::new());
@@ -322,33 +330,36 @@ impl Leader {
         match answer.seat_state {
             SeatState::Register => self.next = Next::Register(answer.epoch),
             SeatState::Unknown => self.next = Next::Rejoin,
-            SeatState::Ok => return self.take_pushes(shared, now, sender, in_flight, &answer),
+            SeatState::Ok => return self.take_pushes(shared, now, ticket, &answer),
         }
         Ok(Vec::new())
     }
 
     fn take_pushes(
-        &self,
+        &mut self,
         shared: &impl Shared,
         now: LocalTime,
-        sender: Sender,
-        in_flight: InFlight,
+        ticket: Ticket,
         answer: &WatchAnswer,
     ) -> Result<Vec<Return>, SharedError> {
-        let record = SeatRecord::change(shared, sender.incarnation, |record| {
+        let record = SeatRecord::change(shared, ticket.incarnation, |record| {
             if let Some(seated) = record
                 .seated
                 .as_mut()
                 .filter(|seat| seat.epoch == answer.epoch)
             {
-                seated.heard(in_flight.sent, now, answer.stamps);
+                seated.heard(ticket.sent, now, answer.stamps);
             }
         })?;
         let Some(seated) = record.seated else {
             return Ok(Vec::new());
         };
+        let nothing = answer.recalls.is_empty() && answer.exhausted.is_empty();
+        if nothing && now.since(ticket.sent) < POLL_ENDED_EARLY {
+            self.not_before = now.plus(PAUSE_AFTER_EARLY_END);
+        }
         let tenant = Tenant {
-            incarnation: sender.incarnation,
+            incarnation: ticket.incarnation,
             epoch: answer.epoch,
         };
         let moment: Moment = seated.moment(now);
@@ -359,7 +370,7 @@ impl Leader {
                 window: exhausted.window,
                 tenant,
             };
-            let until = in_flight.sent.plus(exhausted.total.time_to_live);
+            let until = ticket.sent.plus(exhausted.total.time_to_live);
             table.prove(
                 claim,
                 HeldProof {

@@ -45,11 +45,7 @@ impl<'a, S: Shared> Table<'a, S> {
             let before = Bucket::decode(bytes).ok_or(SharedError::Corrupt)?;
             let mut after = before.clone();
             let result = change(&mut after);
-            // A broken invariant is not written; whoever asked is undecided and counts it.
-            if !after.is_sound() {
-                return Err(SharedError::Corrupt);
-            }
-            Ok(((after != before).then(|| after.encode()), result))
+            Ok((to_write(&before, &after)?, result))
         })
     }
 
@@ -184,4 +180,13 @@ impl<'a, S: Shared> Table<'a, S> {
         }
         Ok(count)
     }
+}
+
+/// The bytes of a changed bucket; none if nothing changed. A broken invariant is not written;
+/// whoever asked is undecided and counts it.
+fn to_write(before: &Bucket, after: &Bucket) -> Result<Option<Vec<u8>>, SharedError> {
+    if !after.is_sound() {
+        return Err(SharedError::Corrupt);
+    }
+    Ok((after != before).then(|| after.encode()))
 }

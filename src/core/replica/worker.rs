@@ -127,7 +127,8 @@ pub struct Worker {
     queues: BTreeMap<KeyHash, KeyQueue>,
     /// Keys that may have something to send.
     ready: BTreeSet<KeyHash>,
-    calls: BTreeMap<CallId, call::InFlight>,
+    /// At most [`CALLS_IN_FLIGHT_MAX`].
+    calls: Vec<call::InFlight>,
     next_call: u64,
     outbox: Outbox,
     waiting: usize,
@@ -148,7 +149,7 @@ impl Worker {
             lobby: VecDeque::new(),
             queues: BTreeMap::new(),
             ready: BTreeSet::new(),
-            calls: BTreeMap::new(),
+            calls: Vec::new(),
             next_call: 0,
             outbox: Outbox::default(),
             waiting: 0,

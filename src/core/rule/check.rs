@@ -2,16 +2,14 @@
 
 use std::num::NonZeroU64;
 
-use serde_json::value::RawValue;
-
 use super::bounds::{
     DEFAULT_AUTHORITY, DEFAULT_DOMAIN, DEFAULT_TIMEOUT, MAX_AMOUNT, MAX_AUTHORITY_BYTES,
     MAX_CLUSTER_BYTES, MAX_CONFIG_BYTES, MAX_HEADER_BYTES, MAX_KEY_HEADERS, MAX_NAME_BYTES,
     MAX_RULES, MAX_TIMEOUT, MIN_TIMEOUT,
 };
 use super::error::{ConfigErrors, Issue, Issues};
-use super::raw::{RawConfig, RawCounter, RawKeyPart, RawLimit, RawNumber, RawRule};
-use super::shape::shape;
+use super::json::{Array, Value, digits};
+use super::raw::{RawConfig, RawCounter, RawKeyPart, RawLimit, RawRule};
 use super::{Config, Counter, KeyPart, Limit, Per, Rule};
 use crate::units::Span;
 use crate::window::Period;
@@ -19,10 +17,10 @@ use crate::window::Period;
 /// See [`Config::parse`].
 pub(super) fn parse(json: &[u8]) -> Result<Config, ConfigErrors> {
     let text = as_text(json)?;
-    let raw: RawConfig<'_> = shape("", text)?;
+    let raw = RawConfig::read(&Value::root(text))?;
     let mut issues = Issues::default();
     let domain = domain(raw.domain, &mut issues);
-    let counter = match shape::<RawCounter>("counter", raw.counter.get()) {
+    let counter = match RawCounter::read(&raw.counter) {
         Ok(raw) => counter(raw, &mut issues),
         Err(issue) => note(issue, &mut issues),
     };
@@ -35,13 +33,10 @@ pub(super) fn parse(json: &[u8]) -> Result<Config, ConfigErrors> {
             wanted,
         ));
     }
-    let rules: Vec<Option<Rule>> = (raw.rules.iter().take(MAX_RULES).enumerate())
-        .map(|(index, text)| {
-            let path = format!("rules[{index}]");
-            match shape::<RawRule<'_>>(&path, text.get()) {
-                Ok(raw) => rule(&path, raw, &mut issues),
-                Err(issue) => note(issue, &mut issues),
-            }
+    let rules: Vec<Option<Rule>> = (raw.rules.iter().take(MAX_RULES))
+        .map(|value| match RawRule::read(&value) {
+            Ok(raw) => rule(value.path(), raw, &mut issues),
+            Err(issue) => note(issue, &mut issues),
         })
         .collect();
     unique_names(&rules, &mut issues);
@@ -174,32 +169,16 @@ fn timeout(text: &str, issues: &mut Issues) -> Option<Span> {
     }
 }
 
-/// A whole number of nothing but digits.
-fn digits(text: &str) -> Option<u64> {
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())
-        .flatten()
-}
-
 fn rule(path: &str, raw: RawRule<'_>, issues: &mut Issues) -> Option<Rule> {
     let name = name(format!("{path}.name"), raw.name, issues);
     let key = key(&format!("{path}.key"), &raw.key, issues);
-    let limit_path = format!("{path}.limit");
-    let limit = match shape::<RawLimit>(&limit_path, raw.limit.get()) {
-        Ok(raw) => limit(&limit_path, raw, issues),
+    let limit = match RawLimit::read(&raw.limit) {
+        Ok(limit_raw) => limit(raw.limit.path(), limit_raw, issues),
         Err(issue) => note(issue, issues),
     };
-    let revision = match raw.revision {
+    let revision = match &raw.revision {
         None => Some(0),
-        Some(RawNumber::Whole(revision)) => Some(revision),
-        Some(RawNumber::Other(found)) => {
-            let wanted = format!("write a whole number from 0 to {}", u64::MAX);
-            note(
-                Issue::new(format!("{path}.revision"), Some(&found), wanted),
-                issues,
-            )
-        }
+        Some(value) => number(value, 0, u64::MAX, issues),
     };
     let (((name, key), limit), revision) = name.zip(key).zip(limit).zip(revision)?;
     Some(Rule {
@@ -211,15 +190,15 @@ fn rule(path: &str, raw: RawRule<'_>, issues: &mut Issues) -> Option<Rule> {
     })
 }
 
-fn key(path: &str, raw: &[&RawValue], issues: &mut Issues) -> Option<Vec<KeyPart>> {
+fn key(path: &str, raw: &Array<'_>, issues: &mut Issues) -> Option<Vec<KeyPart>> {
     if raw.len() > MAX_KEY_HEADERS {
         let found = format!("{} headers", raw.len());
         let wanted = format!("write at most {MAX_KEY_HEADERS}");
         return note(Issue::new(path.into(), Some(&found), wanted), issues);
     }
     let mut parts: Vec<KeyPart> = Vec::with_capacity(raw.len());
-    for (index, text) in raw.iter().enumerate() {
-        match key_part(&format!("{path}[{index}]"), text.get(), &parts) {
+    for value in raw.iter() {
+        match key_part(&value, &parts) {
             Ok(part) => parts.push(part),
             Err(issue) => issues.push(issue),
         }
@@ -227,8 +206,8 @@ fn key(path: &str, raw: &[&RawValue], issues: &mut Issues) -> Option<Vec<KeyPart
     (parts.len() == raw.len()).then_some(parts)
 }
 
-fn key_part(path: &str, text: &str, before: &[KeyPart]) -> Result<KeyPart, Issue> {
-    let RawKeyPart { header, missing } = shape(path, text)?;
+fn key_part(value: &Value<'_>, before: &[KeyPart]) -> Result<KeyPart, Issue> {
+    let RawKeyPart { header, missing } = RawKeyPart::read(value)?;
     let name = header.to_ascii_lowercase();
     let wanted = if !is_header_name(&name) {
         format!("write the name of a header, 1 to {MAX_HEADER_BYTES} characters")
@@ -241,7 +220,7 @@ fn key_part(path: &str, text: &str, before: &[KeyPart]) -> Result<KeyPart, Issue
         });
     };
     Err(Issue::new(
-        format!("{path}.header"),
+        format!("{}.header", value.path()),
         Some(&quoted(&header)),
         wanted,
     ))
@@ -255,8 +234,8 @@ fn is_header_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-fn limit(path: &str, raw: RawLimit, issues: &mut Issues) -> Option<Limit> {
-    let amount = amount(format!("{path}.amount"), raw.amount, issues);
+fn limit(path: &str, raw: RawLimit<'_>, issues: &mut Issues) -> Option<Limit> {
+    let amount = number(&raw.amount, 1, MAX_AMOUNT, issues).and_then(NonZeroU64::new);
     let per = Per::ALL
         .into_iter()
         .find(|per| raw.per.eq_ignore_ascii_case(per.name()));
@@ -274,20 +253,19 @@ fn limit(path: &str, raw: RawLimit, issues: &mut Issues) -> Option<Limit> {
         amount,
         per,
         period,
-        algorithm: raw.algorithm.into(),
+        algorithm: raw.algorithm,
     })
 }
 
-fn amount(path: String, raw: RawNumber, issues: &mut Issues) -> Option<NonZeroU64> {
-    let found = match raw {
-        RawNumber::Whole(amount) => match NonZeroU64::new(amount) {
-            Some(amount) if amount.get() <= MAX_AMOUNT => return Some(amount),
-            _ => amount.to_string(),
-        },
-        RawNumber::Other(found) => found,
-    };
-    let wanted = format!("write a whole number from 1 to {MAX_AMOUNT}");
-    note(Issue::new(path, Some(&found), wanted), issues)
+fn number(value: &Value<'_>, least: u64, most: u64, issues: &mut Issues) -> Option<u64> {
+    match value.number() {
+        Ok(Some(number)) if (least..=most).contains(&number) => Some(number),
+        Ok(_) => {
+            let wanted = format!("write a whole number from {least} to {most}");
+            note(value.issue(wanted), issues)
+        }
+        Err(issue) => note(issue, issues),
+    }
 }
 
 /// Two rules of one name would share their counters.
@@ -309,5 +287,6 @@ fn unique_names(rules: &[Option<Rule>], issues: &mut Issues) {
 
 /// A text as JSON would show it.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    // A text always serializes; an empty one would still be a message.
+    serde_json::to_string(text).unwrap_or_default()
 }

@@ -18,8 +18,8 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// A mistake at `path`: `found` is the value there as JSON (none if nothing is there),
-    /// `wanted` says what would be right.
+    /// A mistake at `path`: `found` is the value there as it was written (none if nothing is
+    /// there), `wanted` says what would be right.
     pub(super) fn new(path: String, found: Option<&str>, wanted: impl Into<String>) -> Self {
         Self {
             path,
@@ -34,7 +34,7 @@ impl Issue {
         &self.path
     }
 
-    /// The value that was found, as JSON, shortened; none if the field is missing.
+    /// The value that was found, as it was written, shortened; none if the field is missing.
     #[must_use]
     pub fn found(&self) -> Option<&str> {
         self.found.as_deref()
@@ -142,7 +142,7 @@ impl Issues {
 }
 
 /// At most [`MAX_SHOWN_CHARS`] of a value, control characters made visible.
-fn shorten(value: &str) -> String {
+pub(super) fn shorten(value: &str) -> String {
     let mut shown: String = value
         .chars()
         .take(MAX_SHOWN_CHARS)

@@ -1,6 +1,8 @@
 //! Boundaries belong to the later window, whatever the period.
 
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn a_window_holds_its_start_and_not_its_end() {

@@ -100,14 +100,24 @@ impl Judge {
     /// Where something was refused, the limit was spent, but for `lost` tokens that faults may have
     /// cost. For one rule: with several, a refusal by one leaves the others as they are.
     pub(super) fn assert_no_false_refusal(&self, seed: u64, lost: u64) {
-        let admitted = self.admitted();
         for (place, refused) in &self.refused {
-            let count = admitted.get(place).copied().unwrap_or(0);
+            let count = self.may_count_in(place);
             let limit = self.limits[place.0].amount.get();
             assert!(
                 count + lost >= limit,
                 "seed {seed}: {place:?}: {refused} refused with {count} of {limit} admitted"
             );
         }
+    }
+
+    /// Admitted requests that may have been charged in a window.
+    fn may_count_in(&self, (rule, value, window): &Place) -> u64 {
+        let period = self.limits[*rule].period;
+        let charged = |admitted: &&Admitted| {
+            let first = period.window_at(admitted.arrived);
+            let last = period.window_at(admitted.answered);
+            admitted.values.get(*rule) == Some(value) && first <= *window && *window <= last
+        };
+        self.admitted.iter().filter(charged).count() as u64
     }
 }

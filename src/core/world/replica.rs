@@ -107,12 +107,14 @@ impl World {
             .unwrap();
         match call {
             None => {}
-            Some(LeaderCall::Join(body)) => self.send(Message::Join {
+            Some(LeaderCall::Join(ticket, body)) => self.send(Message::Join {
                 replica: index,
+                ticket,
                 body,
             }),
-            Some(LeaderCall::Watch(sender)) => self.send(Message::Watch {
+            Some(LeaderCall::Watch(ticket, sender)) => self.send(Message::Watch {
                 replica: index,
+                ticket,
                 sender,
             }),
         }
@@ -136,24 +138,24 @@ impl World {
                 let settled = state.workers[worker].answered(&state.memory, now, call, answer);
                 self.settle(settled);
             }
-            Message::Join { body, .. } => {
+            Message::Join { ticket, .. } => {
                 let welcome = match reply {
                     Some(Reply::Welcome(welcome)) => Some(welcome),
                     _ => None,
                 };
                 state
                     .leader
-                    .joined(&state.memory, now, body.sender, welcome)
+                    .joined(&state.memory, now, ticket, welcome)
                     .unwrap();
             }
-            Message::Watch { sender, .. } => {
+            Message::Watch { ticket, .. } => {
                 let answer = match reply {
                     Some(Reply::Watch(answer)) => Some(answer),
                     _ => None,
                 };
                 let returns = state
                     .leader
-                    .watched(&state.memory, now, sender, answer)
+                    .watched(&state.memory, now, ticket, answer)
                     .unwrap();
                 for returned in returns {
                     state.workers[0].send_return(returned);

@@ -1,10 +1,9 @@
 //! Calls that are out: what each was for, when it is overdue, and how the last ones ended.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use headgate_core::message::Sender;
 use headgate_core::message::wire::WireError;
+use headgate_core::replica::leader::Ticket;
 use headgate_core::replica::worker::CallId;
 use headgate_core::units::{LocalTime, Span};
 
@@ -21,12 +20,13 @@ const OVERDUE: Span = Span::from_millis(1_000);
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
     Ask(CallId),
-    Join(Sender),
-    Watch(Sender),
+    Join(Ticket),
+    Watch(Ticket),
 }
 
 #[derive(Debug)]
 struct Out {
+    token: CallToken,
     purpose: Purpose,
     overdue: LocalTime,
 }
@@ -35,7 +35,7 @@ struct Out {
 #[derive(Debug)]
 pub(super) struct Calls {
     env: Env,
-    out: BTreeMap<CallToken, Out>,
+    out: Vec<Out>,
     link: Link,
 }
 
@@ -43,7 +43,7 @@ impl Calls {
     pub(super) fn new(env: Env) -> Self {
         Self {
             env,
-            out: BTreeMap::new(),
+            out: Vec::new(),
             link: Link::default(),
         }
     }
@@ -67,7 +67,11 @@ impl Calls {
         match self.env.host.call(&call) {
             Ok(token) => {
                 let overdue = now.plus(timeout).plus(OVERDUE);
-                self.out.insert(token, Out { purpose, overdue });
+                self.out.push(Out {
+                    token,
+                    purpose,
+                    overdue,
+                });
                 true
             }
             Err(error) => {
@@ -79,13 +83,14 @@ impl Calls {
 
     /// A call has ended: what it was for; none if it is not known any more.
     pub(super) fn take(&mut self, token: CallToken) -> Option<Purpose> {
-        self.out.remove(&token).map(|out| out.purpose)
+        let place = self.out.iter().position(|out| out.token == token)?;
+        Some(self.out.swap_remove(place).purpose)
     }
 
     /// Gives up the calls that are overdue.
     pub(super) fn take_overdue(&mut self, now: LocalTime) -> Vec<Purpose> {
-        let overdue = self.out.extract_if(.., |_, out| out.overdue <= now);
-        overdue.map(|(_, out)| out.purpose).collect()
+        let overdue = self.out.extract_if(.., |out| out.overdue <= now);
+        overdue.map(|out| out.purpose).collect()
     }
 
     /// Reads an answer; none, and counted, if there is none or it makes no sense.

@@ -169,6 +169,7 @@ impl World {
 
 /// Everything that can happen without more input has happened.
 async fn settle() {
+    // Pacing: the clock is paused, and this drives it.
     sleep(Duration::from_micros(1)).await;
 }
 
@@ -191,6 +192,7 @@ async fn no_effect_leaves_before_its_own_and_all_earlier_changes_are_durable() {
     // Decided on a state that is not durable yet, with changes and without.
     let mut second = world.add(1, 5);
     let mut read = world.ask(|reply| Command::Read(1, reply));
+    // Pacing: the clock is paused, and this drives it.
     sleep(Duration::from_secs(60)).await;
     assert!(first.try_recv().is_err() && second.try_recv().is_err() && read.try_recv().is_err());
     assert_eq!(world.stored(1), None);
@@ -265,6 +267,7 @@ async fn a_step_larger_than_a_batch_is_answered_after_its_last_write() {
     let holds = [0; 3].map(|_| world.hold(Outcome::Normal));
     let mut answer = world.ask(|reply| Command::Fill(2 * MAX_BATCH_CHANGES + 1, reply));
     for (written, hold) in holds.iter().enumerate() {
+        // Pacing: the clock is paused, and this drives it.
         sleep(Duration::from_secs(1)).await;
         assert!(answer.try_recv().is_err());
         assert_eq!(world.store.appended(), written as u64);

@@ -24,15 +24,29 @@ pub struct OwnerMetrics {
     tokens_lost: Counter,
     reports_refused: Counter,
     askers_full: Counter,
+    rules_full: Counter,
     invariants_broken: Counter,
     keys: Gauge,
     replicas: Gauge,
     waiting: Gauge,
 }
 
+/// A counter's name, what it means, and the counter.
+type Row<'a> = (&'static str, &'static str, &'a Counter);
+
 impl OwnerMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        let counters = [
+        for (name, help, counter) in self.events().into_iter().chain(self.bounds()) {
+            registry.register(name, help, counter.clone());
+        }
+        registry.register("keys", "Keys in memory", self.keys.clone());
+        registry.register("replicas", "Replicas with a seat", self.replicas.clone());
+        registry.register("waiting_asks", "Asks that wait", self.waiting.clone());
+    }
+
+    /// What was decided and moved, and what went wrong.
+    fn events(&self) -> [Row<'_>; 10] {
+        [
             ("asks", "Asks received, repetitions included", &self.asks),
             (
                 "admitted",
@@ -51,6 +65,32 @@ impl OwnerMetrics {
             ),
             ("recalls", "Recalls of leased tokens", &self.recalls),
             ("returns", "Returns of leased tokens", &self.returns),
+            (
+                "replicas_lost",
+                "Replicas that were silent for --seat-ttl",
+                &self.replicas_lost,
+            ),
+            (
+                "tokens_lost",
+                "Tokens that count as spent because the replica that held them was lost",
+                &self.tokens_lost,
+            ),
+            (
+                "reports_refused",
+                "Reports of leases that were never granted",
+                &self.reports_refused,
+            ),
+            (
+                "invariants_broken",
+                "Steps after which the books did not balance; anything but 0 is a defect",
+                &self.invariants_broken,
+            ),
+        ]
+    }
+
+    /// Each bound with how often it was hit.
+    fn bounds(&self) -> [Row<'_>; 6] {
+        [
             (
                 "keys_full",
                 "Asks undecided because of --max-keys",
@@ -72,37 +112,16 @@ impl OwnerMetrics {
                 &self.pushes_dropped,
             ),
             (
-                "replicas_lost",
-                "Replicas that were silent for --seat-ttl",
-                &self.replicas_lost,
-            ),
-            (
-                "tokens_lost",
-                "Tokens that count as spent because the replica that held them was lost",
-                &self.tokens_lost,
+                "rules_full",
+                "Rules whose limit is not kept because there are too many",
+                &self.rules_full,
             ),
             (
                 "askers_full",
                 "Asks undecided because their key keeps as many last answers as it may",
                 &self.askers_full,
             ),
-            (
-                "reports_refused",
-                "Reports of leases that were never granted",
-                &self.reports_refused,
-            ),
-            (
-                "invariants_broken",
-                "Steps after which the books did not balance; anything but 0 is a defect",
-                &self.invariants_broken,
-            ),
-        ];
-        for (name, help, counter) in counters {
-            registry.register(name, help, counter.clone());
-        }
-        registry.register("keys", "Keys in memory", self.keys.clone());
-        registry.register("replicas", "Replicas with a seat", self.replicas.clone());
-        registry.register("waiting_asks", "Asks that wait", self.waiting.clone());
+        ]
     }
 
     /// Brings the metrics up to the shard's figures.
@@ -128,6 +147,7 @@ impl OwnerMetrics {
             (&self.replicas_lost, now.members_lost, last.members_lost),
             (&self.tokens_lost, now.tokens_dead, last.tokens_dead),
             (&self.askers_full, now.askers_full, last.askers_full),
+            (&self.rules_full, now.rules_full, last.rules_full),
             (
                 &self.reports_refused,
                 now.reports_refused,

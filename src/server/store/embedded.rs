@@ -20,9 +20,9 @@
 //!   100 bytes, and checks page checksums only in a full check; a read of a damaged page can give
 //!   wrong data or panic (its issues 1330 and 1334).
 //!
-//! Neither says what recovery dropped. A log costs one write of the changed bytes and one sync for a
-//! group, about as much again for snapshots, no cache and no memory between compactions. A million
-//! records of 116 bytes are checked in 0.1 s and loaded in 0.75 s of one core.
+//! Neither says what recovery dropped. A log costs one write of the changed bytes and one sync
+//! for a group, about as much again for snapshots, no cache and no memory between compactions. A
+//! million records of 116 bytes are checked in 0.1 s and loaded in 0.75 s of one core.
 //!
 //! # What it cannot see
 //!

@@ -124,14 +124,14 @@ impl World {
         let action = match (call.purpose, reply) {
             (Purpose::Ask(id), Some(Reply::Ask(answer))) => Action::Answer(id, Some(answer)),
             (Purpose::Ask(id), _) => Action::Answer(id, None),
-            (Purpose::Join(sender), Some(Reply::Welcome(welcome))) => {
-                Action::Joined(sender, Some(welcome))
+            (Purpose::Join(ticket), Some(Reply::Welcome(welcome))) => {
+                Action::Joined(ticket, Some(welcome))
             }
-            (Purpose::Join(sender), _) => Action::Joined(sender, None),
-            (Purpose::Watch(sender), Some(Reply::Watch(answer))) => {
-                Action::Watched(sender, Some(answer))
+            (Purpose::Join(ticket), _) => Action::Joined(ticket, None),
+            (Purpose::Watch(ticket), Some(Reply::Watch(answer))) => {
+                Action::Watched(ticket, Some(answer))
             }
-            (Purpose::Watch(sender), _) => Action::Watched(sender, None),
+            (Purpose::Watch(ticket), _) => Action::Watched(ticket, None),
         };
         let worker = call.worker;
         Some(Task { worker, action })

@@ -23,8 +23,8 @@ impl World {
     pub(super) fn send_leaders(&mut self, replica: usize, worker: usize, call: LeaderCall) {
         let timeout = call.timeout();
         let (purpose, body) = match call {
-            LeaderCall::Join(join) => (Purpose::Join(join.sender), Body::Join(join)),
-            LeaderCall::Watch(sender) => (Purpose::Watch(sender), Body::Watch(sender)),
+            LeaderCall::Join(ticket, join) => (Purpose::Join(ticket), Body::Join(join)),
+            LeaderCall::Watch(ticket, sender) => (Purpose::Watch(ticket), Body::Watch(sender)),
         };
         self.send(replica, worker, purpose, body, timeout);
     }

@@ -1,6 +1,8 @@
 //! Service time never runs backwards, whoever leads.
 
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const MS: u64 = 1_000_000;
 

@@ -3,6 +3,8 @@
 use super::*;
 use crate::message::{Algorithm, Answer, AskId, Cost, LeaseAmounts};
 use crate::units::Generation;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const A: Tenancy = Tenancy::new(1);
 const B: Tenancy = Tenancy::new(2);

@@ -5,6 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::key::KeyHash;
 use crate::units::{Asker, Sequence};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 fn window() -> Window {
     Window::new(ServiceTime::new(0), ServiceTime::new(100)).unwrap()

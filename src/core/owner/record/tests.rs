@@ -4,6 +4,8 @@ use super::*;
 use crate::message::{Ask, Cost, LeaseAmounts, RuleSpec};
 use crate::owner::effect::ReplyTo;
 use crate::owner::key::Surroundings;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 fn busy_key() -> KeyState {
     let rule = RuleSpec {

@@ -4,6 +4,8 @@ use super::*;
 use crate::message::Algorithm;
 use crate::units::Span;
 use crate::window::Period;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 fn spec(amount: u64, secs: u64, revision: u64) -> RuleSpec {
     RuleSpec {

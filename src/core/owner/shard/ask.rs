@@ -1,7 +1,7 @@
 //! The Ask call.
 
 use super::{AskAnswer, AskCall, OpenAsk, Readings, Rejection, Reply, ReplyTo, Shard};
-use crate::message::{Answer, AnswerKind, Ask, Decision};
+use crate::message::{Answer, AnswerKind, Ask, Decision, RuleSpec};
 use crate::owner::key::KeyState;
 use crate::units::{ServiceTime, Tenancy, Tokens};
 
@@ -57,7 +57,7 @@ impl Shard {
     ) {
         let key = ask.id.key;
         if let (Some(from), Some(descriptor)) = (from, &ask.descriptor) {
-            self.rules.state(from, &descriptor.rule);
+            self.state_rule(from, &descriptor.rule);
         }
         if !self.keys.contains_key(&key) {
             let Some(descriptor) = &ask.descriptor else {
@@ -80,6 +80,13 @@ impl Shard {
         self.with_key(at, now, key, |state, around, out| {
             state.ask(around, from, ask, reply, out);
         });
+    }
+
+    /// A replica states a rule. One that is not kept counts with the amount its asks name.
+    pub(super) fn state_rule(&mut self, by: Tenancy, rule: &RuleSpec) {
+        if !self.rules.state(by, rule) {
+            self.counts.rules_full = self.counts.rules_full.saturating_add(1);
+        }
     }
 
     fn surroundings(&self, now: ServiceTime, limit: Tokens) -> crate::owner::key::Surroundings {

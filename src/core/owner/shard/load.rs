@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Shard, ShardConfig, ShardCounts};
-use crate::key::HashKey;
+use crate::key::{HashKey, KeyHash};
 use crate::owner::clock::{Readings, ServiceClock};
 use crate::owner::effect::Outcome;
+use crate::owner::key::KeyState;
 use crate::owner::member::{Member, Members};
 use crate::owner::record::{self, Meta, RecordError, Stored};
 use crate::owner::rules::Rules;
@@ -42,25 +43,13 @@ impl Shard {
                     members.add(Member::new(member, start.at.local, false));
                 }
                 Stored::Key(state) => {
-                    let key = crate::key::KeyHash::from_bytes(place.get(1..).unwrap_or_default());
+                    let key = KeyHash::from_bytes(place.get(1..).unwrap_or_default());
                     keys.extend(key.map(|key| (key, *state)));
                 }
             }
         }
         for (key, state) in &mut keys {
-            // A crash may have kept a member's end without all that follows from it.
-            let holders = state.ledger().holders().keys();
-            let gone: Vec<Tenancy> = holders
-                .filter(|tenancy| members.get(**tenancy).is_none())
-                .copied()
-                .collect();
-            gone.into_iter()
-                .for_each(|tenancy| state.bury_holder(tenancy));
-            for tenancy in state.ledger().holders().keys() {
-                if let Some(member) = members.get_mut(*tenancy) {
-                    member.keys.insert(*key);
-                }
-            }
+            link(*key, state, &mut members);
         }
         // With an old leader's time to follow, a store without any promise still has a ceiling.
         let clock = match meta {
@@ -112,6 +101,20 @@ impl Shard {
             .collect();
         for (key, due) in ends {
             self.schedule(key, due);
+        }
+    }
+}
+
+/// Tells the members of a key which keys they know. A crash may have kept a member's end without
+/// all that follows from it: what the gone held is spent.
+fn link(key: KeyHash, state: &mut KeyState, members: &mut Members) {
+    let holders: Vec<Tenancy> = state.ledger().holders().keys().copied().collect();
+    for tenancy in holders {
+        match members.get_mut(tenancy) {
+            Some(member) => {
+                member.keys.insert(key);
+            }
+            None => state.bury_holder(tenancy),
         }
     }
 }

@@ -39,7 +39,7 @@ impl Shard {
             },
         };
         for rule in &join.rules {
-            self.rules.state(tenancy, rule);
+            self.state_rule(tenancy, rule);
         }
         self.register(at, now, tenancy, join);
         let Some(member) = self.members.get_mut(tenancy) else {

@@ -3,6 +3,8 @@
 use super::*;
 use crate::message::{Recall, Return};
 use crate::units::{Epoch, Incarnation};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const WINDOW: (u64, u64) = (1_000, 2_000);
 

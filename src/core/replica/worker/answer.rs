@@ -33,9 +33,10 @@ impl Worker {
         answer: Option<AskAnswer>,
     ) -> Vec<Settled> {
         let mut settled = Vec::new();
-        let Some(in_flight) = self.calls.remove(&call) else {
+        let Some(place) = self.calls.iter().position(|out| out.id == call) else {
             return settled;
         };
+        let in_flight = self.calls.swap_remove(place);
         let Some(answer) = answer else {
             self.call_failed(now, in_flight);
             return settled;

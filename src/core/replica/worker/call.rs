@@ -35,6 +35,7 @@ pub struct Call {
 /// What has to be known when the answer comes.
 #[derive(Debug)]
 pub(super) struct InFlight {
+    pub(super) id: CallId,
     pub(super) sent: LocalTime,
     pub(super) incarnation: Incarnation,
     pub(super) keys: Vec<KeyHash>,
@@ -71,12 +72,13 @@ impl Worker {
         }
         self.next_call = self.next_call.saturating_add(1);
         let in_flight = InFlight {
+            id,
             sent: now,
             incarnation: seat.incarnation,
             keys,
             resolutions: resolutions.clone(),
         };
-        self.calls.insert(id, in_flight);
+        self.calls.push(in_flight);
         let timeout = if timeout == Span::ZERO {
             self.patience
         } else {

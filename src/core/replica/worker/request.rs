@@ -86,7 +86,9 @@ impl Pending {
             })
             .collect();
         // One order for all replicas: a request that holds a rule only waits for later ones.
-        charges.sort_by_key(|pending| rules.get(pending.charge.rule).map(|rule| &rule.spec.id));
+        charges.sort_unstable_by_key(|pending| {
+            rules.get(pending.charge.rule).map(|rule| &rule.spec.id)
+        });
         Self {
             id: request.id,
             arrived: now,

@@ -2,6 +2,10 @@
 
 use super::*;
 
+mod written;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
 const LIMIT: &str = r#"{"amount": 1, "per": "hour"}"#;
 
 /// A configuration, the path of its one mistake, how the found value starts, a piece of the advice.
@@ -49,7 +53,7 @@ fn of_the_whole() {
             "not JSON: EOF while parsing an object at line 1 column 1",
         ),
         ("[]".into(), "", Some("[]"), "write a JSON object"),
-        ("7".into(), "", Some("7"), "invalid type: integer `7`"),
+        ("7".into(), "", Some("7"), "write a JSON object"),
         (
             format!("{} x", rule("")),
             "",
@@ -66,13 +70,13 @@ fn of_the_whole() {
             r#"{"mode": 1}"#.into(),
             "mode",
             Some("1"),
-            "unknown field `mode`, expected one of",
+            r#"unknown field, write one of "domain", "counter", "rules""#,
         ),
         (
             with(COUNTER, "{}"),
             "rules",
             Some("{}"),
-            "expected a sequence",
+            "write a JSON array",
         ),
         (
             with(COUNTER, "[]"),
@@ -103,7 +107,7 @@ fn of_the_counter() {
             counter("null"),
             "counter",
             Some("null"),
-            "invalid type: null",
+            "write a JSON object",
         ),
         (
             counter(r#"["c"]"#),
@@ -127,7 +131,7 @@ fn of_the_counter() {
             counter(r#"{"cluster": 5}"#),
             "counter.cluster",
             Some("5"),
-            "expected a string",
+            "write a string",
         ),
         (
             counter(authority),
@@ -139,7 +143,7 @@ fn of_the_counter() {
             counter(unit),
             "counter.timeout",
             Some("100"),
-            "expected a string",
+            "write a string",
         ),
         (counter(late), "counter.timeout", Some("\"9s\""), bounds),
     ]);
@@ -156,19 +160,19 @@ fn of_a_rule() {
             rule(r#", "cost": 1"#),
             "rules[0].cost",
             Some("1"),
-            "unknown field `cost`",
+            "unknown field",
         ),
         (
             rule(r#", "match": "x""#),
             "rules[0].match",
             Some("\"x\""),
-            "unknown field `match`",
+            "unknown field",
         ),
         (
             rule(r#", "mode": []"#),
             "rules[0].mode",
             Some("[]"),
-            "unknown field `mode`",
+            "unknown field",
         ),
         (
             rule(r#", "name": "s""#),
@@ -192,7 +196,7 @@ fn of_a_rule() {
             named("r", guess),
             refused,
             Some("\"guess\""),
-            "expected `deny` or `allow`",
+            r#"write one of "deny", "allow""#,
         ),
         (
             named(&long, deny),
@@ -226,7 +230,7 @@ fn of_a_key() {
             key("\"x-api-key\""),
             "rules[0].key",
             Some("\"x-api-key\""),
-            "expected a sequence",
+            "write a JSON array",
         ),
         (
             key(r#"[["a"]]"#),
@@ -238,7 +242,7 @@ fn of_a_key() {
             key(r#"["a"]"#),
             "rules[0].key[0]",
             Some("\"a\""),
-            "invalid type: string",
+            "write a JSON object",
         ),
         (
             key("[{}]"),
@@ -274,7 +278,7 @@ fn of_a_key() {
             key(refuse),
             "rules[0].key[0].missing",
             Some("\"refuse\""),
-            "expected `skip` or `share`",
+            r#"write one of "skip", "share""#,
         ),
     ]);
 }
@@ -282,17 +286,14 @@ fn of_a_key() {
 #[test]
 fn of_a_limit() {
     let limit = |limit: &str| rule_with(limit, "");
-    let gcra = r#"{"amount": 1, "per": "hour", "algorithm": "gcra"}"#;
-    let week = r#"{"amount": 1, "per": "week"}"#;
     let whole = "write a whole number from 1 to 9007199254740992";
     let amount = "rules[0].limit.amount";
-    let periods = "write \"second\", \"minute\", \"hour\" or \"day\"";
     check(&[
         (
             limit("5"),
             "rules[0].limit",
             Some("5"),
-            "invalid type: integer",
+            "write a JSON object",
         ),
         (
             limit(r#"[1, "day"]"#),
@@ -340,14 +341,24 @@ fn of_a_limit() {
             limit(r#"{"amount": [], "per": "hour"}"#),
             amount,
             Some("[]"),
-            "a whole number",
+            whole,
         ),
+    ]);
+}
+
+#[test]
+fn of_a_limits_period_and_algorithm() {
+    let limit = |limit: &str| rule_with(limit, "");
+    let gcra = r#"{"amount": 1, "per": "hour", "algorithm": "gcra"}"#;
+    let week = r#"{"amount": 1, "per": "week"}"#;
+    let periods = "write \"second\", \"minute\", \"hour\" or \"day\"";
+    check(&[
         (limit(week), "rules[0].limit.per", Some("\"week\""), periods),
         (
             limit(gcra),
             "rules[0].limit.algorithm",
             Some("\"gcra\""),
-            "expected `fixed_window`",
+            r#"write one of "fixed_window""#,
         ),
     ]);
 }

@@ -74,11 +74,13 @@ async fn a_record_that_fits_no_batch_ends_everything() {
 async fn the_lease_is_renewed_and_the_leadership_lost_only_with_it() {
     const LEASE: Duration = Duration::from_secs(3);
     let mut world = world(MemoryStore::new(Some(LEASE)), 8).await;
+    // Pacing: the clock is paused, and this drives it.
     sleep(LEASE * 10).await;
     assert_eq!(world.add(1, 1).await, Ok(1));
     // Another service leads: known at the next renewal, without any write.
     world.store.forget_leader();
     elect(&world.store, &candidate(2)).await.unwrap();
+    // Pacing: the clock is paused, and this drives it.
     sleep(LEASE).await;
     let error = (&mut world.engine).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("no longer leads"), "{error}");

@@ -36,6 +36,7 @@ pub(crate) fn until<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
             return got;
         }
         assert!(Instant::now() < deadline, "not in time: {what}");
+        // Pacing: between two looks, until the deadline.
         std::thread::sleep(Duration::from_millis(2));
     }
 }

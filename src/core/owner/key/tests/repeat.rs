@@ -1,6 +1,8 @@
 //! Asks that come again, and asks around a boundary.
 
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn a_repeated_ask_is_charged_once_and_answered_the_same() {

@@ -1,6 +1,8 @@
 //! When the pool has too little.
 
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn recalls_go_first_to_the_richest_then_to_all_and_only_then_it_refuses() {

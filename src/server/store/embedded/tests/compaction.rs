@@ -6,6 +6,7 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !done() {
         assert!(Instant::now() < deadline, "not in time: {what}");
+        // Pacing: between two looks, until the deadline.
         std::thread::sleep(Duration::from_millis(1));
     }
 }
