@@ -154,11 +154,18 @@ pub fn filter(rules: &Rules) -> Result<Filter> {
 }
 
 impl Fleet {
-    /// Waits until each Envoy admits a request for a key that it has never seen.
+    /// Waits until each Envoy has told the service what it holds, and admits a request for a key
+    /// that it has never seen (which the service decides for those it does not know yet, too).
     ///
     /// # Errors
     /// When one does not in time.
     pub async fn ready(&mut self) -> Result<()> {
+        let all = self.envoys.len();
+        poll::until("all Envoys to register", READY_DEADLINE, async || {
+            let registered = self.counter.metric("headgate_replicas_registered").await?;
+            Ok((registered >= u64::try_from(all)?).then_some(()))
+        })
+        .await?;
         let client = Client::new();
         for envoy in &self.envoys {
             let what = format!("{} to decide requests", envoy.name());

@@ -28,6 +28,7 @@ pub struct OwnerMetrics {
     invariants_broken: Counter,
     keys: Gauge,
     replicas: Gauge,
+    registered: Gauge,
     waiting: Gauge,
 }
 
@@ -41,6 +42,11 @@ impl OwnerMetrics {
         }
         registry.register("keys", "Keys in memory", self.keys.clone());
         registry.register("replicas", "Replicas with a seat", self.replicas.clone());
+        registry.register(
+            "replicas_registered",
+            "Replicas that have told this service, since it started, what they hold",
+            self.registered.clone(),
+        );
         registry.register("waiting_asks", "Asks that wait", self.waiting.clone());
     }
 
@@ -164,6 +170,9 @@ impl OwnerMetrics {
         self.last = now;
         self.keys.set(gauge(shard.keys().len()));
         self.replicas.set(gauge(shard.members().len()));
+        let members = shard.members().iter();
+        let registered = members.filter(|member| member.registered).count();
+        self.registered.set(gauge(registered));
         self.waiting.set(gauge(shard.waiting()));
     }
 }
