@@ -176,6 +176,7 @@ check() {
     say "clippy"
     cargo clippy --locked --workspace --all-targets -- -D warnings
     cargo clippy --locked -p headgate-core -p headgate-plugin --target wasm32-wasip1 -- -D warnings
+    cargo clippy --locked -p headgate-core --all-targets --target wasm32-unknown-unknown -- -D warnings
     say "documentation"
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
     say "generated code"

@@ -1,6 +1,8 @@
 //! Nulls, names and numbers as nobody should write them.
 
 use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn a_null_is_not_a_field_left_out() {
