@@ -1,7 +1,6 @@
 //! A small world for core's own tests: replicas with several workers, one owner, a network that
 //! delays, loses, duplicates and reorders, a driven clock. Everything follows from a seed.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::key::HashKey;
@@ -11,59 +10,24 @@ use crate::owner::clock::Readings;
 use crate::owner::effect::{Outcome, Reply, ReplyTo};
 use crate::owner::shard::{Shard, ShardConfig};
 use crate::replica::leader::{Leader, Ticket};
-use crate::replica::shared::{Expected, Place, Shared, SharedError, Stored};
 use crate::replica::worker::{CallId, RequestId, Rule, Worker};
 use crate::units::{Asker, Epoch, LocalTime, ReplicaId, ServiceTime, Span, Tokens};
 use crate::window::Period;
 
 mod judge;
+mod memory;
 mod random;
 mod replica;
 mod tests;
 
 use judge::Judge;
+pub(crate) use memory::Memory;
 use random::Random;
 
 /// Service time when a world begins: the middle of a minute.
 const START: ServiceTime = ServiceTime::new(1_800_000_030_000_000_000);
 const BUCKETS: u32 = 4;
 const TICK: Span = Span::from_millis(10);
-
-/// Shared memory of one replica.
-#[derive(Default)]
-struct Memory {
-    values: RefCell<BTreeMap<Place, (Vec<u8>, u32)>>,
-    writes: RefCell<u32>,
-}
-
-impl Shared for Memory {
-    fn get(&self, place: Place) -> Result<Stored, SharedError> {
-        let values = self.values.borrow();
-        Ok(values.get(&place).map_or(
-            Stored {
-                value: Vec::new(),
-                version: Expected::Absent,
-            },
-            |(value, version)| Stored {
-                value: value.clone(),
-                version: Expected::Version(*version),
-            },
-        ))
-    }
-
-    fn set(&self, place: Place, value: &[u8], expected: Expected) -> Result<bool, SharedError> {
-        let mut values = self.values.borrow_mut();
-        let present = values
-            .get(&place)
-            .map_or(Expected::Absent, |(_, at)| Expected::Version(*at));
-        if present != expected {
-            return Ok(false);
-        }
-        *self.writes.borrow_mut() += 1;
-        values.insert(place, (value.to_vec(), *self.writes.borrow()));
-        Ok(true)
-    }
-}
 
 struct Replica {
     memory: Memory,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::key::KeyHash;
 use crate::message::{
-    AnswerKind, Ask, DEADLINE_MAX, Decision, Lease, LeaseAmounts, Recall, Resolution, Return,
-    RuleId, RuleSpec,
+    AnswerKind, Ask, DEADLINE_MAX, Decision, Lease, LeaseAmounts, Resolution, Return, RuleId,
+    RuleSpec,
 };
 use crate::owner::effect::{KeyEffect, ReplyTo};
 use crate::owner::ledger::{Holder, Ledger};
@@ -356,19 +356,6 @@ impl KeyState {
         // What is past has been looked at: a recall that has failed is not waited for.
         let coming = costs.chain(recalls).chain(charges).filter(|at| now < *at);
         coming.chain([end]).min().unwrap_or(end)
-    }
-
-    /// The recalls that are open, for a replica that has to be told again.
-    #[must_use]
-    pub fn open_recall(&self, of: Tenancy) -> Option<Recall> {
-        let holder = self.ledger.holders().get(&of)?;
-        let open = holder.recall?;
-        Some(Recall {
-            key: self.key,
-            window: self.ledger.window(),
-            generation: open.generation,
-            keep: open.keep,
-        })
     }
 }
 

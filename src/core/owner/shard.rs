@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::clock::Stamps;
-use crate::key::{HashKey, KeyHash};
+use crate::key::KeyHash;
 use crate::message::call::{AskAnswer, AskCall};
 use crate::message::{Answer, SeatState, Sender};
 use crate::owner::clock::{Readings, ServiceClock};
@@ -98,12 +98,6 @@ struct OpenAsk {
     open: usize,
 }
 
-/// What is to be looked at when its time comes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Wake {
-    Key(KeyHash),
-}
-
 /// All keys of one leader.
 #[derive(Debug)]
 pub struct Shard {
@@ -114,7 +108,8 @@ pub struct Shard {
     members: Members,
     rules: Rules,
     keys: BTreeMap<KeyHash, KeyState>,
-    wakes: BTreeSet<(ServiceTime, Wake)>,
+    /// When to look at which key; `wake_of` has the same the other way round.
+    wakes: BTreeSet<(ServiceTime, KeyHash)>,
     wake_of: BTreeMap<KeyHash, ServiceTime>,
     calls: BTreeMap<ReplyTo, OpenAsk>,
     waiting: usize,
@@ -168,12 +163,6 @@ impl Shard {
         self.counts
     }
 
-    /// Secret of the keyed hash.
-    #[must_use]
-    pub const fn hash_key(&self) -> HashKey {
-        self.meta.hash_key
-    }
-
     /// Looks at what time alone has changed.
     pub fn wake(&mut self, at: Readings) {
         if self.clock.recovers_at().is_some() {
@@ -184,23 +173,22 @@ impl Shard {
             return;
         };
         self.bury_silent(at);
-        while let Some((due, wake)) = self.wakes.first().copied() {
+        while let Some((due, key)) = self.wakes.first().copied() {
             if now < due {
                 break;
             }
             self.wakes.pop_first();
-            let Wake::Key(key) = wake;
             self.wake_of.remove(&key);
-            self.wake_key(at, now, key);
+            self.wake_key(now, key);
         }
     }
 
-    fn wake_key(&mut self, at: Readings, now: ServiceTime, key: KeyHash) {
+    fn wake_key(&mut self, now: ServiceTime, key: KeyHash) {
         if self.keys.get(&key).is_some_and(|state| state.is_over(now)) {
             self.drop_key(key);
             return;
         }
-        self.with_key(at, now, key, |state, around, out| state.wake(around, out));
+        self.with_key(now, key, |state, around, out| state.wake(around, out));
     }
 
     fn drop_key(&mut self, key: KeyHash) {
@@ -276,7 +264,6 @@ impl Shard {
     /// Runs one key's state machine and takes in what it brings about.
     fn with_key(
         &mut self,
-        at: Readings,
         now: ServiceTime,
         key: KeyHash,
         step: impl FnOnce(&mut KeyState, &Surroundings, &mut Vec<KeyEffect>),
@@ -285,12 +272,8 @@ impl Shard {
             return;
         };
         let in_force = self.rules.limit(state.rule(), state.period());
-        let around = Surroundings {
-            now,
-            replicas: u64::try_from(self.members.len()).unwrap_or(u64::MAX).max(1),
-            recall_timeout: self.config.recall_timeout,
-            limit: in_force.unwrap_or_else(|| state.ledger().limit()),
-        };
+        let limit = in_force.unwrap_or_else(|| state.ledger().limit());
+        let around = surroundings(&self.config, &self.members, now, limit);
         let waited = state.waiting();
         let mut effects = Vec::new();
         step(state, &around, &mut effects);
@@ -305,18 +288,18 @@ impl Shard {
         self.schedule(key, due);
         self.touched.insert(key);
         for effect in effects {
-            self.take_effect(at, effect);
+            self.take_effect(effect);
         }
     }
 
     fn schedule(&mut self, key: KeyHash, due: ServiceTime) {
         if let Some(before) = self.wake_of.insert(key, due) {
-            self.wakes.remove(&(before, Wake::Key(key)));
+            self.wakes.remove(&(before, key));
         }
-        self.wakes.insert((due, Wake::Key(key)));
+        self.wakes.insert((due, key));
     }
 
-    fn take_effect(&mut self, _at: Readings, effect: KeyEffect) {
+    fn take_effect(&mut self, effect: KeyEffect) {
         match effect {
             KeyEffect::Answer(reply, answer) => self.take_key_answer(reply, answer),
             KeyEffect::Recall(to, recall) => {
@@ -378,6 +361,21 @@ impl Shard {
             received,
             sent: self.clock.now(at.local).unwrap_or(received),
         }
+    }
+}
+
+/// What a key needs to know besides its own state.
+fn surroundings(
+    config: &ShardConfig,
+    members: &Members,
+    now: ServiceTime,
+    limit: Tokens,
+) -> Surroundings {
+    Surroundings {
+        now,
+        replicas: u64::try_from(members.len()).unwrap_or(u64::MAX).max(1),
+        recall_timeout: config.recall_timeout,
+        limit,
     }
 }
 

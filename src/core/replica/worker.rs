@@ -263,19 +263,29 @@ impl Worker {
             }
             return;
         };
-        let mut context = Context {
-            table: Table::new(shared, self.buckets),
-            seat: &seat,
-            now,
-            rules: &self.rules,
-            outbox: &mut self.outbox,
-            counts: &mut self.counts,
-        };
+        let mut context = self.context(shared, &seat, now);
         match pending.advance(&mut context, may_wait) {
             Progress::Done(verdict) => settled.push(pending.settled(verdict, now)),
             Progress::Waits(subject) => self.enqueue(pending, subject),
         }
         self.queue_asks_ahead();
+    }
+
+    /// What a request needs to go on.
+    fn context<'a, S: Shared>(
+        &'a mut self,
+        shared: &'a S,
+        seat: &'a SeatRecord,
+        now: LocalTime,
+    ) -> Context<'a, S> {
+        Context {
+            table: Table::new(shared, self.buckets),
+            seat,
+            now,
+            rules: &self.rules,
+            outbox: &mut self.outbox,
+            counts: &mut self.counts,
+        }
     }
 
     fn enqueue(&mut self, mut pending: Pending, subject: Subject) {

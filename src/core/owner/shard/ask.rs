@@ -1,9 +1,11 @@
 //! The Ask call.
 
-use super::{AskAnswer, AskCall, OpenAsk, Readings, Rejection, Reply, ReplyTo, Shard};
+use super::{
+    AskAnswer, AskCall, OpenAsk, Readings, Rejection, Reply, ReplyTo, Shard, surroundings,
+};
 use crate::message::{Answer, AnswerKind, Ask, Decision, RuleSpec};
 use crate::owner::key::KeyState;
-use crate::units::{ServiceTime, Tenancy, Tokens};
+use crate::units::{ServiceTime, Tenancy};
 
 impl Shard {
     /// Takes in a batch. It is answered by [`Shard::finish`] of the step in which one of its asks
@@ -31,30 +33,23 @@ impl Shard {
         if let Some(from) = from {
             for returned in &call.returns {
                 self.counts.returns = self.counts.returns.saturating_add(1);
-                self.with_key(at, now, returned.lease.key, |state, around, out| {
+                self.with_key(now, returned.lease.key, |state, around, out| {
                     state.give_back(around, from, returned, out);
                 });
             }
         }
         for resolution in &call.resolutions {
-            self.with_key(at, now, resolution.ask.key, |state, around, out| {
+            self.with_key(now, resolution.ask.key, |state, around, out| {
                 state.resolve(around, resolution, out);
             });
         }
         for ask in call.asks {
             self.counts.asks = self.counts.asks.saturating_add(1);
-            self.take_ask(at, now, from, ask, reply);
+            self.take_ask(now, from, ask, reply);
         }
     }
 
-    fn take_ask(
-        &mut self,
-        at: Readings,
-        now: ServiceTime,
-        from: Option<Tenancy>,
-        ask: Ask,
-        reply: ReplyTo,
-    ) {
+    fn take_ask(&mut self, now: ServiceTime, from: Option<Tenancy>, ask: Ask, reply: ReplyTo) {
         let key = ask.id.key;
         if let (Some(from), Some(descriptor)) = (from, &ask.descriptor) {
             self.state_rule(from, &descriptor.rule);
@@ -71,13 +66,18 @@ impl Shard {
             }
             let rule = descriptor.rule.clone();
             let in_force = self.rules.limit(&rule.id, rule.period);
-            let around = self.surroundings(now, in_force.unwrap_or(rule.amount));
+            let around = surroundings(
+                &self.config,
+                &self.members,
+                now,
+                in_force.unwrap_or(rule.amount),
+            );
             self.keys.insert(key, KeyState::new(key, &rule, &around));
         }
         if let Some(member) = from.and_then(|from| self.members.get_mut(from)) {
             member.keys.insert(key);
         }
-        self.with_key(at, now, key, |state, around, out| {
+        self.with_key(now, key, |state, around, out| {
             state.ask(around, from, ask, reply, out);
         });
     }
@@ -86,15 +86,6 @@ impl Shard {
     pub(super) fn state_rule(&mut self, by: Tenancy, rule: &RuleSpec) {
         if !self.rules.state(by, rule) {
             self.counts.rules_full = self.counts.rules_full.saturating_add(1);
-        }
-    }
-
-    fn surroundings(&self, now: ServiceTime, limit: Tokens) -> crate::owner::key::Surroundings {
-        crate::owner::key::Surroundings {
-            now,
-            replicas: u64::try_from(self.members.len()).unwrap_or(u64::MAX).max(1),
-            recall_timeout: self.config.recall_timeout,
-            limit,
         }
     }
 

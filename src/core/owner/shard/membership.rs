@@ -41,7 +41,7 @@ impl Shard {
         for rule in &join.rules {
             self.state_rule(tenancy, rule);
         }
-        self.register(at, now, tenancy, join);
+        self.register(now, tenancy, join);
         let Some(member) = self.members.get_mut(tenancy) else {
             return;
         };
@@ -105,7 +105,7 @@ impl Shard {
     /// A member of an earlier leader says what it holds. Without a fence for this leader a delayed
     /// grant of the old one could still count, so a Join that only states rules registers nothing;
     /// the next poll asks for it.
-    fn register(&mut self, at: Readings, now: ServiceTime, tenancy: Tenancy, join: &Join) {
+    fn register(&mut self, now: ServiceTime, tenancy: Tenancy, join: &Join) {
         if join.fenced_for != Some(self.epoch) {
             return;
         }
@@ -113,7 +113,7 @@ impl Shard {
             member.registered = true;
         }
         for lease in &join.leases {
-            self.with_key(at, now, lease.key, |state, _, out| {
+            self.with_key(now, lease.key, |state, _, out| {
                 state.register(tenancy, lease, true, false, out);
             });
         }
@@ -127,7 +127,7 @@ impl Shard {
         };
         if let Some(tenancy) = self.members.find(sender.replica, sender.incarnation) {
             for lease in leases {
-                self.with_key(at, now, lease.key, |state, _, out| {
+                self.with_key(now, lease.key, |state, _, out| {
                     state.register(tenancy, lease, false, true, out);
                 });
             }
@@ -170,7 +170,7 @@ impl Shard {
         for key in member.keys {
             let before = self.keys.get(&key).map(dead_of).unwrap_or_default();
             match now {
-                Some(now) => self.with_key(at, now, key, |state, around, out| {
+                Some(now) => self.with_key(now, key, |state, around, out| {
                     state.bury(around, gone, out);
                 }),
                 None => self.bury_before_time_is_known(key, gone),

@@ -1,55 +1,16 @@
 //! One instance works for the replica; fences come before registrations.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::clock::Stamps;
 use crate::key::{HashKey, KeyHash};
 use crate::replica::bucket::{Take, Taken};
-use crate::replica::shared::{Expected, Stored};
 use crate::units::{Generation, Incarnation, Seat, ServiceTime, Tokens};
 use crate::window::Window;
+use crate::world::Memory;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const FRESH: ReplicaId = ReplicaId::new(42);
-
-#[derive(Default)]
-struct Memory {
-    values: RefCell<BTreeMap<Place, (Vec<u8>, u32)>>,
-}
-
-impl Shared for Memory {
-    fn get(&self, place: Place) -> Result<Stored, SharedError> {
-        let values = self.values.borrow();
-        Ok(match values.get(&place) {
-            Some((value, version)) => Stored {
-                value: value.clone(),
-                version: Expected::Version(*version),
-            },
-            None => Stored {
-                value: Vec::new(),
-                version: Expected::Absent,
-            },
-        })
-    }
-
-    fn set(&self, place: Place, value: &[u8], expected: Expected) -> Result<bool, SharedError> {
-        let before = self.get(place)?.version;
-        if before != expected {
-            return Ok(false);
-        }
-        let version = match before {
-            Expected::Version(version) => version + 1,
-            Expected::Absent => 1,
-        };
-        self.values
-            .borrow_mut()
-            .insert(place, (value.to_vec(), version));
-        Ok(true)
-    }
-}
 
 fn at(millis: u64) -> LocalTime {
     LocalTime::new(millis * 1_000_000)

@@ -3,7 +3,6 @@
 
 use super::call::{CallId, InFlight};
 use super::queue::Outstanding;
-use super::request::Context;
 use super::{Settled, Worker};
 use crate::message::call::AskAnswer;
 use crate::message::{Answer, AnswerKind, AskId, Decision, SeatState};
@@ -12,7 +11,7 @@ use crate::replica::cell::{HeldProof, Tenant};
 use crate::replica::seat::SeatRecord;
 use crate::replica::shared::{Shared, SharedError};
 use crate::replica::table::Table;
-use crate::units::{Epoch, LocalTime};
+use crate::units::LocalTime;
 use crate::window::Window;
 
 /// What every part of one call's answer shares.
@@ -198,15 +197,7 @@ impl Worker {
         window: Window,
     ) -> Option<super::Verdict> {
         let seat = self.seat?;
-        let mut context = Context {
-            table: Table::new(shared, self.buckets),
-            seat: &seat,
-            now,
-            rules: &self.rules,
-            outbox: &mut self.outbox,
-            counts: &mut self.counts,
-        };
-        Some(pending.refused(window, &mut context))
+        Some(pending.refused(window, &mut self.context(shared, &seat, now)))
     }
 
     /// A provisional charge for a request that has gone goes back at once.
@@ -304,13 +295,5 @@ impl Worker {
         } else if queue.wants_ask() {
             self.ready.insert(key);
         }
-    }
-
-    /// The epoch of the seat, for callers that compare.
-    #[must_use]
-    pub fn epoch(&self) -> Option<Epoch> {
-        self.seat
-            .and_then(|seat| seat.seated)
-            .map(|seated| seated.epoch)
     }
 }
