@@ -13,6 +13,7 @@ use headgate_core::window::Period;
 use crate::load::{Costs, Keys, Load, Shape, Spread};
 use crate::network::Network;
 use crate::random::Random;
+use crate::sabotage::Sabotage;
 use crate::time::Truth;
 use crate::world::{Fault, Plan, Report, World};
 
@@ -66,6 +67,8 @@ pub fn plan(seed: u64) -> Plan {
         quiet,
         loaded,
         faults,
+        script: Vec::new(),
+        decided: None,
         sabotage: None,
         trace: false,
     }
@@ -218,12 +221,22 @@ fn faults(
     faults
 }
 
+/// The world of a seed, maybe broken on purpose.
+#[must_use]
+pub fn broken_plan(seed: u64, sabotage: Option<Sabotage>) -> Plan {
+    let plan = plan(seed);
+    match sabotage {
+        Some(sabotage) => sabotage.applied_to(plan),
+        None => plan,
+    }
+}
+
 /// Runs the world of a seed.
 ///
 /// # Errors
 /// Core refuses its own records.
-pub fn run(seed: u64) -> Result<Report, RecordError> {
-    World::new(plan(seed))?.run()
+pub fn run(seed: u64, sabotage: Option<Sabotage>) -> Result<Report, RecordError> {
+    World::new(broken_plan(seed, sabotage))?.run()
 }
 
 /// What came of many worlds.
@@ -288,6 +301,7 @@ impl fmt::Display for Summary {
 pub fn run_many(
     first: u64,
     runs: u64,
+    sabotage: Option<Sabotage>,
     told: impl Fn(u64, &Report, &Summary) + Sync,
 ) -> Result<Summary, RecordError> {
     let next = AtomicU64::new(0);
@@ -299,7 +313,7 @@ pub fn run_many(
                 return Ok(());
             }
             let seed = first.wrapping_add(index);
-            let report = run(seed)?;
+            let report = run(seed, sabotage)?;
             // A thread that panicked ends the whole run at its join.
             if let Ok(mut summary) = summary.lock() {
                 summary.add(seed, &report);

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use clap::Parser;
 use headgate_sim::fuzz;
 use headgate_sim::report::{self, Row};
+use headgate_sim::sabotage::Sabotage;
 use headgate_sim::scenario;
 use headgate_sim::world::{Report, World};
 
@@ -35,13 +36,71 @@ struct Flags {
     #[arg(long, value_name = "FOLDER", default_value = "target/sim")]
     out: PathBuf,
 
+    /// Break something on purpose: a trap of the protocol by name or number, or another way; "list"
+    /// lists them.
+    #[arg(long, value_name = "NAME", value_parser = trap)]
+    trap: Option<Broken>,
+
     /// Tell every event of the worlds on the standard error output.
     #[arg(long)]
     trace: bool,
 }
 
+/// What --trap asks for.
+#[derive(Clone, Copy, Debug)]
+enum Broken {
+    List,
+    By(Sabotage),
+}
+
+fn trap(name: &str) -> Result<Broken, String> {
+    if name == "list" {
+        return Ok(Broken::List);
+    }
+    let named = Sabotage::named(name).map(Broken::By);
+    named.ok_or_else(|| "no trap has this name or number; --trap list lists them".to_owned())
+}
+
+impl Flags {
+    fn sabotage(&self) -> Option<Sabotage> {
+        match self.trap {
+            Some(Broken::By(sabotage)) => Some(sabotage),
+            Some(Broken::List) | None => None,
+        }
+    }
+
+    /// The command that repeats the world of a seed.
+    fn repeat(&self, seed: u64) -> String {
+        format!("./build.sh sim --seed {seed} --runs 1{}", self.broken())
+    }
+
+    /// The command that repeats a reference scenario.
+    fn repeat_scenario(&self, name: &str) -> String {
+        format!("./build.sh sim --scenario '{name}'{}", self.broken())
+    }
+
+    fn broken(&self) -> String {
+        let trap = self
+            .sabotage()
+            .map(|it| format!(" --trap {}", it.about().1));
+        trap.unwrap_or_default()
+    }
+}
+
+fn list_traps() {
+    for sabotage in Sabotage::all() {
+        let (number, name, wrong) = sabotage.about();
+        let number = number.map_or(String::new(), |number| number.to_string());
+        println!("{number:>2} {name:<24} {wrong}");
+    }
+}
+
 fn main() -> anyhow::Result<ExitCode> {
     let flags = Flags::parse();
+    if matches!(flags.trap, Some(Broken::List)) {
+        list_traps();
+        return Ok(ExitCode::SUCCESS);
+    }
     let is_right = match flags.runs {
         Some(1) => single(&flags)?,
         Some(runs) => random(&flags, runs)?,
@@ -56,13 +115,13 @@ fn main() -> anyhow::Result<ExitCode> {
 
 /// One world, told in full.
 fn single(flags: &Flags) -> anyhow::Result<bool> {
-    let mut plan = fuzz::plan(flags.seed);
+    let mut plan = fuzz::broken_plan(flags.seed, flags.sabotage());
     plan.trace = flags.trace;
     eprintln!("{plan:#?}");
     let report = World::new(plan)?.run()?;
     let mut summary = fuzz::Summary::default();
     summary.add(flags.seed, &report);
-    tell_convictions(flags.seed, &report);
+    tell_convictions(flags.seed, &flags.repeat(flags.seed), &report);
     let counts = &report.counts;
     eprintln!(
         "{counts:?}, races lost {}, {:?}",
@@ -72,7 +131,7 @@ fn single(flags: &Flags) -> anyhow::Result<bool> {
     Ok(report.is_right())
 }
 
-fn tell_convictions(seed: u64, report: &Report) {
+fn tell_convictions(seed: u64, repeat: &str, report: &Report) {
     if report.is_right() {
         return;
     }
@@ -83,20 +142,25 @@ fn tell_convictions(seed: u64, report: &Report) {
         let (late, broken) = (report.late, report.broken);
         eprintln!("seed {seed}: {late} answered late or never, {broken} broken invariants");
     }
-    eprintln!("repeat it: ./build.sh sim --seed {seed} --runs 1");
+    eprintln!("repeat it: {repeat}");
 }
 
 fn random(flags: &Flags, runs: u64) -> anyhow::Result<bool> {
     // A line of progress about a hundred times.
     let every = runs.div_ceil(100).max(1);
-    let summary = fuzz::run_many(flags.seed, runs, |seed, report, summary| {
-        tell_convictions(seed, report);
-        if summary.runs.is_multiple_of(every) {
-            eprintln!("{summary}");
-        }
-    })?;
+    let summary = fuzz::run_many(
+        flags.seed,
+        runs,
+        flags.sabotage(),
+        |seed, report, summary| {
+            tell_convictions(seed, &flags.repeat(seed), report);
+            if summary.runs.is_multiple_of(every) {
+                eprintln!("{summary}");
+            }
+        },
+    )?;
     for seed in &summary.failed {
-        eprintln!("repeat it: ./build.sh sim --seed {seed} --runs 1");
+        eprintln!("repeat it: {}", flags.repeat(*seed));
     }
     println!("{summary}");
     Ok(summary.failed.is_empty())
@@ -114,12 +178,16 @@ fn reference(flags: &Flags) -> anyhow::Result<bool> {
         if !wanted(scenario.name) {
             continue;
         }
-        let mut plan = scenario.plan.clone();
+        let mut plan = match flags.sabotage() {
+            Some(sabotage) => sabotage.applied_to(scenario.plan.clone()),
+            None => scenario.plan.clone(),
+        };
         plan.trace = flags.trace;
         let report = World::new(plan)?.run()?;
         let row = Row { scenario, report };
         println!("{}", row.line());
-        tell_convictions(row.scenario.plan.seed, &row.report);
+        let repeat = flags.repeat_scenario(row.scenario.name);
+        tell_convictions(row.scenario.plan.seed, &repeat, &row.report);
         rows.push(row);
     }
     std::fs::create_dir_all(&flags.out)

@@ -16,7 +16,8 @@ pub struct Network {
     pub slow: u64,
     /// Up to so slow.
     pub slow_by: Span,
-    /// Some are lost. Their sender waits for its timeout.
+    /// Some are lost. The caller waits for its timeout, or notices that the connection broke before
+    /// the answer came.
     pub lost: u64,
     /// Some requests are delivered twice.
     pub doubled: u64,

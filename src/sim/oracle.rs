@@ -6,6 +6,7 @@
 //! - **false**: refusals for which no instant between arrival and answer had too little left, even
 //!   if every request that was in flight then, and every one that nobody decided, had been charged
 //!   (`refusal`);
+//! - **undecided**: where the plan says that nothing excuses it any more;
 //! - **crash-lost**: tokens that would have had to be left for an honest refusal and were not,
 //!   where replicas died with at least so many.
 //!
@@ -106,6 +107,8 @@ pub enum Crime {
     Over(u64),
     /// So many requests were refused, with so many tokens unaccounted for at the worst of them.
     False(u64, u64),
+    /// A request was undecided while nothing excused it.
+    Undecided,
 }
 
 /// A conviction.
@@ -134,16 +137,23 @@ impl Verdicts {
     pub fn over(&self) -> u64 {
         let over = self.convictions.iter().map(|one| match one.crime {
             Crime::Over(tokens) => tokens,
-            Crime::False(..) => 0,
+            Crime::False(..) | Crime::Undecided => 0,
         });
         over.sum()
+    }
+
+    /// Requests undecided without an excuse.
+    #[must_use]
+    pub fn undecided(&self) -> usize {
+        let all = self.convictions.iter();
+        all.filter(|one| one.crime == Crime::Undecided).count()
     }
 
     /// Requests refused although something was left.
     #[must_use]
     pub fn false_refusals(&self) -> u64 {
         let refused = self.convictions.iter().map(|one| match one.crime {
-            Crime::Over(_) => 0,
+            Crime::Over(_) | Crime::Undecided => 0,
             Crime::False(requests, _) => requests,
         });
         refused.sum()
@@ -156,6 +166,9 @@ pub struct Oracle {
     limits: Vec<Limit>,
     open: HashMap<RequestId, Open>,
     deeds: BTreeMap<Counter, Vec<Deed>>,
+    /// Between these instants everything has to be decided.
+    decided: Option<(Truth, Truth)>,
+    undecided: Vec<Conviction>,
     /// Totals.
     pub counts: Counts,
     /// How long requests waited.
@@ -163,13 +176,16 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// A judge of these rules.
+    /// A judge of these rules. Between two instants, if they are given, nothing excuses it that a
+    /// request is undecided.
     #[must_use]
-    pub fn new(limits: Vec<Limit>) -> Self {
+    pub fn new(limits: Vec<Limit>, decided: Option<(Truth, Truth)>) -> Self {
         Self {
             limits,
             open: HashMap::new(),
             deeds: BTreeMap::new(),
+            decided,
+            undecided: Vec::new(),
             counts: Counts::default(),
             delays: Delays::default(),
         }
@@ -233,6 +249,7 @@ impl Oracle {
             }
             Verdict::Undecided { .. } => {
                 self.counts.undecided += 1;
+                self.accuse(&open, answered);
                 self.keep(&open, (answered, to), Fate::Unknown, &open.charges);
             }
         }
@@ -244,6 +261,20 @@ impl Oracle {
         if let Some(open) = self.open.remove(&id) {
             self.counts.gone += 1;
             self.keep(&open, to, Fate::Unknown, &open.charges);
+        }
+    }
+
+    fn accuse(&mut self, open: &Open, answered: Truth) {
+        let inexcusable = |(from, to)| from <= open.arrived && answered <= to;
+        let limit = open.charges.first().and_then(|it| self.limits.get(it.0));
+        if let (Some(counter), Some(limit)) = (open.charges.first(), limit)
+            && self.decided.is_some_and(inexcusable)
+        {
+            self.undecided.push(Conviction {
+                counter: *counter,
+                window: limit.period.window_at(open.from),
+                crime: Crime::Undecided,
+            });
         }
     }
 
@@ -276,7 +307,10 @@ impl Oracle {
 
     /// Judges. `died` says how many tokens of a counter died with replicas in a window.
     pub fn judge(&self, died: impl Fn(Counter, Window) -> u64) -> Verdicts {
-        let mut verdicts = Verdicts::default();
+        let mut verdicts = Verdicts {
+            convictions: self.undecided.clone(),
+            crash_lost: 0,
+        };
         for (counter, deeds) in &self.deeds {
             let Some(limit) = self.limits.get(counter.0) else {
                 continue;

@@ -1,5 +1,6 @@
-//! What must be convicted: the world broken on purpose, outside of core, so that the judge can be
-//! judged. A judge that cannot convict proves nothing.
+//! What must be convicted: the world broken on purpose, so that the judge can be judged. A judge that
+//! cannot convict proves nothing. Core is broken by turning one of its rules off, the world around
+//! it in ways of its own.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +8,18 @@ use headgate_core::key::KeyHash;
 use headgate_core::message::Decision;
 use headgate_core::owner::effect::Reply;
 use headgate_core::replica::worker::Verdict;
+use headgate_core::trap::Trap;
 use headgate_core::units::{Generation, Span, Tokens};
 use headgate_core::window::Window;
 
 use crate::random::Random;
+use crate::world::Plan;
 
 /// One way to break it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sabotage {
+    /// A rule of the protocol is turned off in core.
+    Rule(Trap),
     /// One request in a hundred is admitted without a token.
     SpendsWithoutLease,
     /// One request in a hundred is refused without a look.
@@ -34,6 +39,81 @@ pub enum Sabotage {
     ForgetsWrites,
     /// Clocks drift far beyond the bound.
     WildClocks,
+}
+
+/// Those that break the world around core.
+const AROUND_CORE: [Sabotage; 9] = [
+    Sabotage::SpendsWithoutLease,
+    Sabotage::RefusesWithoutProof,
+    Sabotage::ReplaysLeases,
+    Sabotage::AdmitsRefused,
+    Sabotage::RefusesAdmitted,
+    Sabotage::InventsProofs,
+    Sabotage::BlindWrites,
+    Sabotage::ForgetsWrites,
+    Sabotage::WildClocks,
+];
+
+/// Clocks that drift far beyond the bound, in millionths.
+const WILD_DRIFT: u64 = 30_000;
+
+impl Sabotage {
+    /// Every one: the traps by their numbers, then the others.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let rules = Trap::ALL.into_iter().map(Self::Rule);
+        rules.chain(AROUND_CORE)
+    }
+
+    /// The one with this name; a trap may be named by its number too.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let number = name.parse().ok();
+        let is_it = |one: &Self| {
+            let (trap, own, _) = one.about();
+            own == name || number.is_some() && trap == number
+        };
+        Self::all().find(is_it)
+    }
+
+    /// The rule of core that is off.
+    #[must_use]
+    pub const fn rule(self) -> Option<Trap> {
+        match self {
+            Self::Rule(trap) => Some(trap),
+            _ => None,
+        }
+    }
+
+    /// The trap's number in the protocol's list, the name, and what goes wrong.
+    #[must_use]
+    pub const fn about(self) -> (Option<u8>, &'static str, &'static str) {
+        let (name, wrong) = match self {
+            Self::Rule(trap) => {
+                let (number, name, wrong) = trap.about();
+                return (Some(number), name, wrong);
+            }
+            Self::SpendsWithoutLease => ("spends-without-lease", "admits without a token"),
+            Self::RefusesWithoutProof => ("refuses-without-proof", "refuses without a look"),
+            Self::ReplaysLeases => ("replays-leases", "old leases come under a new generation"),
+            Self::AdmitsRefused => ("admits-refused", "refusals become admissions on their way"),
+            Self::RefusesAdmitted => ("refuses-admitted", "admissions become refusals"),
+            Self::InventsProofs => ("invents-proofs", "leases come with a proof of nothing"),
+            Self::BlindWrites => ("blind-writes", "shared memory never reports a lost race"),
+            Self::ForgetsWrites => ("forgets-writes", "a crash takes durable writes back"),
+            Self::WildClocks => ("wild-clocks", "clocks drift far beyond their bound"),
+        };
+        (None, name, wrong)
+    }
+
+    /// Makes a plan one in which it happens.
+    #[must_use]
+    pub fn applied_to(self, mut plan: Plan) -> Plan {
+        plan.sabotage = Some(self);
+        if self == Self::WildClocks {
+            plan.drift = WILD_DRIFT;
+        }
+        plan
+    }
 }
 
 /// How many requests in a thousand are decided without core.

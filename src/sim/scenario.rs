@@ -81,6 +81,8 @@ fn plan(replicas: usize, amount: u64, period: u64, rate: u64, seconds: u64) -> P
         quiet: Span::from_millis(500),
         loaded: Span::from_secs(seconds),
         faults: Vec::new(),
+        script: Vec::new(),
+        decided: None,
         sabotage: None,
         trace: false,
     }

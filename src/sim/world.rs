@@ -11,6 +11,7 @@ use headgate_core::owner::record::RecordError;
 use headgate_core::owner::shard::ShardCounts;
 use headgate_core::replica::leader;
 use headgate_core::replica::worker::{CallId, RequestId, Rule};
+use headgate_core::trap;
 use headgate_core::units::{ServiceTime, Span};
 use headgate_core::window::Window;
 
@@ -56,6 +57,11 @@ struct Slot {
     halted_until: Truth,
     /// Nothing goes to it or comes from it until then.
     cut_off_until: Truth,
+    /// Answers to it are lost until then.
+    answers_lost_until: Truth,
+    /// Until when how much longer messages take, to the service and from it.
+    slow_to: (Truth, Span),
+    slow_from: (Truth, Span),
 }
 
 /// What a call was for.
@@ -176,7 +182,7 @@ impl World {
         let (load, start) = (plan.load.clone(), Truth::ZERO.plus(plan.quiet));
         let clients = Clients::new(load, Random::new(random.next()), start, plan.workers);
         let mut world = Self {
-            oracle: Oracle::new(limits.collect()),
+            oracle: Oracle::new(limits.collect(), plan.decided),
             saboteur: Saboteur::new(plan.sabotage),
             random,
             now: Truth::ZERO,
@@ -205,6 +211,9 @@ impl World {
         for (at, fault) in world.plan.faults.clone() {
             world.schedule_at(at, Event::Fault(fault));
         }
+        for arrival in world.plan.script.clone() {
+            world.schedule_at(arrival.at, Event::Arrive(arrival));
+        }
         world.schedule_at(start, Event::Load);
         Ok(world)
     }
@@ -214,6 +223,7 @@ impl World {
     /// # Errors
     /// Core refuses its own records.
     pub fn run(mut self) -> Result<Report, RecordError> {
+        let _off = trap::turn_off(self.plan.sabotage.and_then(Sabotage::rule));
         let end = self.plan.load_end().plus(AFTER);
         loop {
             let halted = self.now < self.service_halted_until;

@@ -10,6 +10,7 @@ use crate::message::{
 };
 use crate::owner::effect::{KeyEffect, ReplyTo};
 use crate::owner::ledger::{Holder, Ledger};
+use crate::trap::{self, Trap};
 use crate::units::{Asker, Sequence, ServiceTime, Span, Tenancy, Tokens};
 use crate::window::{Period, Window};
 
@@ -168,7 +169,9 @@ impl KeyState {
         self.round = Round::None;
         self.exhausted_told = false;
         self.changed = true;
-        let kept = |answer: &LastAnswer| around.now < answer.window.end().plus(DEADLINE_MAX);
+        let forgets = trap::is_off(Trap::AnswersForgotten);
+        let kept =
+            |answer: &LastAnswer| !forgets && around.now < answer.window.end().plus(DEADLINE_MAX);
         self.askers.retain(|_, answer| kept(answer));
         // Whoever named the old window asks again; whoever named none waits on in the new one.
         for waiting in std::mem::take(&mut self.waiting) {

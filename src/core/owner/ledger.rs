@@ -209,6 +209,18 @@ impl Ledger {
         enough
     }
 
+    /// Charges a cost to a lease (trap 10); `false` as for [`Self::charge`].
+    pub fn charge_to_lease(&mut self, tenancy: Tenancy, amount: Tokens, judged: Tokens) -> bool {
+        let enough = judged <= self.pool;
+        if enough {
+            self.pool = self.pool.minus(amount);
+            let holder = self.holder(tenancy);
+            holder.granted = holder.granted.plus(amount);
+            holder.used = holder.used.plus(amount);
+        }
+        enough
+    }
+
     /// Charges a cost until its resolution; `false` as for [`Self::charge`].
     pub fn charge_provisionally(
         &mut self,

@@ -6,6 +6,7 @@ use crate::key::KeyHash;
 use crate::message::{ASKS_PER_CALL_MAX, Exhausted, Recall};
 use crate::owner::effect::ReplyTo;
 use crate::owner::record::StoredMember;
+use crate::trap::{self, Trap};
 use crate::units::{Incarnation, LocalTime, ReplicaId, Seat, ServiceTime, Span, Tenancy};
 
 /// Most keys of which a member is told that they are exhausted, between two polls. What is dropped
@@ -96,7 +97,11 @@ impl Member {
             pending.told = Some(now);
             pending.recall
         });
-        told.collect()
+        let told = told.collect();
+        if trap::is_off(Trap::RecallToldOnce) {
+            self.recalls.retain(|_, pending| pending.told.is_none());
+        }
+        told
     }
 
     /// What to tell of exhausted keys.

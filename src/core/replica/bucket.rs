@@ -8,6 +8,7 @@ use crate::clock::TimeBounds;
 use crate::key::KeyHash;
 use crate::message::{LeaseAmounts, Return};
 use crate::replica::cell::{CELL_WORDS, Cell, HeldProof, Tenant};
+use crate::trap::{self, Trap};
 use crate::units::{Generation, LocalTime, ServiceTime, Span, Tokens};
 use crate::window::Window;
 use crate::words::{WordReader, WordWriter};
@@ -155,7 +156,7 @@ impl Bucket {
 
     /// Takes tokens for one request, or says what else to do. A key without a cell claims one.
     pub fn take(&mut self, claim: Claim, cost: Tokens, how: Take, now: Moment) -> Taken {
-        if self.cell(claim.key, claim.window).is_none() {
+        if self.cell(claim.key, claim.window).is_none() || self.claims_twice(claim, now) {
             self.claim(claim, now);
         }
         let Some(cell) = self.cell(claim.key, claim.window) else {
@@ -213,6 +214,23 @@ impl Bucket {
         false
     }
 
+    /// Whether a claim that stops at the first free place misses the cell behind it (trap 8).
+    fn claims_twice(&self, claim: Claim, now: Moment) -> bool {
+        if !trap::is_off(Trap::TwoCells) {
+            return false;
+        }
+        let is_free = |place: &Option<Cell>| {
+            let cell = place.as_ref();
+            cell.is_none_or(|cell| cell.is_over(now.service.earliest))
+        };
+        let is_ours = |place: &Option<Cell>| {
+            let cell = place.as_ref();
+            cell.is_some_and(|cell| cell.key == claim.key && cell.window == claim.window)
+        };
+        let free = self.cells.iter().position(is_free);
+        free.is_some() && free < self.cells.iter().position(is_ours)
+    }
+
     fn mark_turned_away(&mut self, window: Window, generation: Generation, now: ServiceTime) {
         if self.turned_away_until <= now {
             self.turned_away_generation = Generation::default();
@@ -222,6 +240,9 @@ impl Bucket {
             .turned_away_generation
             .max(generation)
             .max(Generation::new(1));
+        if trap::is_off(Trap::MarkWithoutGeneration) {
+            self.turned_away_generation = Generation::default();
+        }
     }
 
     /// A reservation becomes spent. Matches key and window, not the generation: a recall in between
@@ -238,12 +259,18 @@ impl Bucket {
     /// A reservation goes back to the lease.
     pub fn release(&mut self, key: KeyHash, window: Window, cost: Tokens) -> Option<Return> {
         let cell = self.cell(key, window)?;
+        if trap::is_off(Trap::UsedFalls) {
+            cell.amounts.used = cell.amounts.used.minus(cost);
+        }
         cell.amounts.reserved = cell.amounts.reserved.minus(cost);
         return_owed(cell)
     }
 
     /// Takes a grant in, if the cell is still the one it was made for.
     pub fn grant(&mut self, claim: Claim, generation: Generation, granted: Tokens) -> bool {
+        if trap::is_off(Trap::CellChangedHands) {
+            return self.grant_unmatched(claim.key, granted);
+        }
         let Some(cell) = self.cell(claim.key, claim.window) else {
             return false;
         };
@@ -260,6 +287,26 @@ impl Bucket {
             cell.ahead_until = LocalTime::ZERO;
         }
         true
+    }
+
+    /// Takes a grant in wherever the key has its latest cell (trap 16).
+    fn grant_unmatched(&mut self, key: KeyHash, granted: Tokens) -> bool {
+        let cells = self.cells.iter_mut().flatten();
+        let latest = cells
+            .filter(|cell| cell.key == key)
+            .max_by_key(|cell| cell.window);
+        if let Some(cell) = latest {
+            cell.amounts.granted = cell.amounts.granted.max(granted);
+        }
+        true
+    }
+
+    /// Counts what the owner decided as spent from the lease (trap 10).
+    pub fn merge_used(&mut self, key: KeyHash, window: Window, used: Tokens) {
+        if let Some(cell) = self.cell(key, window) {
+            let most = cell.amounts.granted.minus(cell.amounts.reserved);
+            cell.amounts.used = cell.amounts.used.max(used).min(most);
+        }
     }
 
     /// Stops asking ahead for a key until an instant: the owner has parked the wish.

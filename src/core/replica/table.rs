@@ -110,6 +110,19 @@ impl<'a, S: Shared> Table<'a, S> {
         self.change(claim.key, |bucket| bucket.grant(claim, generation, granted))
     }
 
+    /// Counts what the owner decided as spent from the lease (trap 10).
+    ///
+    /// # Errors
+    /// Shared memory failed.
+    pub fn merge_used(
+        &self,
+        key: KeyHash,
+        window: Window,
+        used: Tokens,
+    ) -> Result<(), SharedError> {
+        self.change(key, |bucket| bucket.merge_used(key, window, used))
+    }
+
     /// No asking ahead for this key until an instant.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use crate::message::RuleSpec;
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::Shared;
 use crate::replica::table::Table;
+use crate::trap::{self, Trap};
 use crate::units::{Asker, LocalTime, Sequence, Span, Tokens};
 
 mod answer;
@@ -212,6 +213,11 @@ impl Worker {
         for pending in self.take_expired(now) {
             self.give_up_waiting(shared, now, pending, &mut settled);
         }
+        if trap::is_off(Trap::ServedElsewhere) {
+            for pending in self.take_asked() {
+                self.proceed(shared, now, pending, true, &mut settled);
+            }
+        }
         self.wake_retries(now);
         settled
     }
@@ -326,6 +332,17 @@ impl Worker {
         }
         self.waiting = self.waiting.saturating_sub(expired.len());
         expired
+    }
+
+    /// The requests of all asks that are out.
+    fn take_asked(&mut self) -> Vec<Pending> {
+        let queues = self.queues.values_mut();
+        let asks = queues.filter_map(|queue| queue.outstanding.as_mut());
+        let asked: Vec<Pending> = asks
+            .flat_map(|ask| ask.requests.iter_mut().filter_map(Option::take))
+            .collect();
+        self.waiting = self.waiting.saturating_sub(asked.len());
+        asked
     }
 
     /// The rule it waits for is undecided; the rules after it may still refuse at once.

@@ -7,7 +7,7 @@ const RUNS: u64 = 40;
 
 #[test]
 fn random_worlds_are_never_over_and_never_refuse_what_is_left() {
-    let summary = run_many(1, RUNS, |_, _, _| {}).unwrap();
+    let summary = run_many(1, RUNS, None, |_, _, _| {}).unwrap();
     assert!(
         summary.failed.is_empty(),
         "{summary}; ./build.sh sim --runs 1 --seed SEED repeats one"
@@ -18,8 +18,8 @@ fn random_worlds_are_never_over_and_never_refuse_what_is_left() {
 #[test]
 fn a_seed_gives_the_same_world_each_time() {
     for seed in [3, 4, 5] {
-        let one = run(seed).unwrap();
-        let other = run(seed).unwrap();
+        let one = run(seed, None).unwrap();
+        let other = run(seed, None).unwrap();
         let figures = |report: &Report| {
             let (messages, races) = (report.messages, report.races_lost);
             let counts = &report.counts;
@@ -37,6 +37,8 @@ fn a_seed_gives_the_same_world_each_time() {
 
 #[test]
 fn workers_race_for_values() {
-    let races: u64 = (1..20).map(|seed| run(seed).unwrap().races_lost).sum();
+    let races: u64 = (1..20)
+        .map(|seed| run(seed, None).unwrap().races_lost)
+        .sum();
     assert!(races > 100, "{races}");
 }

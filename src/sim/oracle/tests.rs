@@ -15,7 +15,7 @@ impl Court {
             amount: Tokens::new(amount),
             period: Period::new(Span::from_secs(1)).unwrap(),
         };
-        let oracle = Oracle::new(vec![limit, limit]);
+        let oracle = Oracle::new(vec![limit, limit], None);
         Self { oracle, next: 0 }
     }
 

@@ -23,6 +23,13 @@ pub enum Fault {
     HaltReplica(usize, Span),
     /// Nothing reaches a replica and nothing comes from it for so long.
     CutOff(usize, Span),
+    /// What the service answers to a replica for so long is lost: connections break after the work
+    /// was done.
+    LoseAnswers(usize, Span),
+    /// For so long, calls of a replica take this much longer to reach the service.
+    SlowCalls(usize, Span, Span),
+    /// For so long, answers to a replica take this much longer; those sent later overtake them.
+    SlowAnswers(usize, Span, Span),
     /// The service's process dies.
     CrashService,
     /// It starts anew, maybe elsewhere. Nothing if it is there.
@@ -43,6 +50,9 @@ impl World {
             life: 0,
             halted_until: Truth::ZERO,
             cut_off_until: Truth::ZERO,
+            answers_lost_until: Truth::ZERO,
+            slow_to: (Truth::ZERO, Span::ZERO),
+            slow_from: (Truth::ZERO, Span::ZERO),
         });
         self.start_replica(self.slots.len().saturating_sub(1));
     }
@@ -88,6 +98,21 @@ impl World {
             Fault::CutOff(replica, span) => {
                 if let Some(slot) = self.slots.get_mut(replica) {
                     slot.cut_off_until = slot.cut_off_until.max(now.plus(span));
+                }
+            }
+            Fault::LoseAnswers(replica, span) => {
+                if let Some(slot) = self.slots.get_mut(replica) {
+                    slot.answers_lost_until = slot.answers_lost_until.max(now.plus(span));
+                }
+            }
+            Fault::SlowCalls(replica, span, by) => {
+                if let Some(slot) = self.slots.get_mut(replica) {
+                    slot.slow_to = (now.plus(span), by);
+                }
+            }
+            Fault::SlowAnswers(replica, span, by) => {
+                if let Some(slot) = self.slots.get_mut(replica) {
+                    slot.slow_from = (now.plus(span), by);
                 }
             }
             Fault::CrashService => self.crash_service(),

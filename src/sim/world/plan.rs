@@ -7,7 +7,7 @@ use headgate_core::units::{ServiceTime, Span, Tokens};
 use headgate_core::window::Period;
 
 use super::Fault;
-use crate::load::Load;
+use crate::load::{Arrival, Load};
 use crate::network::Network;
 use crate::random::Random;
 use crate::sabotage::Sabotage;
@@ -50,6 +50,11 @@ pub struct Plan {
     pub quiet: Span,
     /// How long the clients send requests then.
     pub loaded: Span,
+    /// Requests that come besides the clients'.
+    pub script: Vec<Arrival>,
+    /// Who comes and is answered between these instants may not be undecided: by then nothing
+    /// excuses it any more.
+    pub decided: Option<(Truth, Truth)>,
     /// What goes wrong, and when.
     pub faults: Vec<(Truth, Fault)>,
     /// What is broken on purpose.

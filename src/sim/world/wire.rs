@@ -7,6 +7,7 @@ use headgate_core::units::Span;
 
 use super::{Call, Event, Purpose, World};
 use crate::service::{Body, Ticket};
+use crate::time::Truth;
 
 /// How long it takes until a refused or broken connection is known.
 const BROKEN_AFTER: Span = Span::from_millis(1);
@@ -34,6 +35,7 @@ impl World {
             return;
         };
         let (life, cut_off) = (slot.life, self.now < slot.cut_off_until);
+        let slow = slow(slot.slow_to, self.now);
         let ticket = Ticket(self.next_ticket);
         self.next_ticket = self.next_ticket.saturating_add(1);
         let call = Call {
@@ -51,7 +53,7 @@ impl World {
         }
         let epoch = self.service.epoch;
         for _ in 0..self.plan.network.copies(&mut self.random) {
-            let after = self.plan.network.travel(&mut self.random);
+            let after = longer(self.plan.network.travel(&mut self.random), slow);
             self.schedule(after, Event::Request(ticket, epoch, body.clone()));
         }
     }
@@ -83,14 +85,27 @@ impl World {
         let call = self.calls.get(&ticket).copied();
         let slot = call.and_then(|call| self.slots.get(call.replica));
         let cut_off = slot.is_some_and(|slot| self.now < slot.cut_off_until);
-        if cut_off || self.random.chance(self.plan.network.lost) {
+        let broken = slot.is_some_and(|slot| self.now < slot.answers_lost_until);
+        let slow = slot.map_or(Span::ZERO, |slot| slow(slot.slow_from, self.now));
+        if cut_off {
             return;
+        }
+        if broken || self.random.chance(self.plan.network.lost) {
+            return self.break_off(ticket);
         }
         if let Some(call) = call {
             self.saboteur.alter(call.replica, &mut reply);
         }
         self.trace(|| format!("service answers {ticket:?} {reply:?}"));
-        let after = self.plan.network.travel(&mut self.random);
+        let after = longer(self.plan.network.travel(&mut self.random), slow);
         self.schedule(after, Event::Answer(ticket, Some(reply)));
     }
+}
+
+fn longer(one: Span, other: Span) -> Span {
+    Span::new(one.get().saturating_add(other.get()))
+}
+
+fn slow((until, by): (Truth, Span), now: Truth) -> Span {
+    if now < until { by } else { Span::ZERO }
 }

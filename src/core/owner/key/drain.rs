@@ -7,7 +7,8 @@ use crate::message::{Answer, AnswerKind, Cost, Decision, Exhausted};
 use crate::owner::effect::KeyEffect;
 use crate::owner::ledger::Provisional;
 use crate::replica::bucket::RESERVATION_MAX;
-use crate::units::Tokens;
+use crate::trap::{self, Trap};
+use crate::units::{Tenancy, Tokens};
 
 /// What can be said of a cost now.
 enum Judgement {
@@ -21,7 +22,8 @@ impl KeyState {
     pub(super) fn drain(&mut self, around: &Surroundings, out: &mut Vec<KeyEffect>) {
         while let Some(mut waiting) = self.waiting.pop_front() {
             let complete = self.judge_all(around, &mut waiting, out);
-            if !complete && waiting.decisions.is_empty() {
+            let is_kept = waiting.decisions.is_empty() || trap::is_off(Trap::WaitsForItself);
+            if !complete && is_kept {
                 self.waiting.push_front(waiting);
                 return;
             }
@@ -68,7 +70,7 @@ impl KeyState {
         cost: &Cost,
         out: &mut Vec<KeyEffect>,
     ) -> Judgement {
-        if cost.decide_by <= around.now {
+        if cost.decide_by <= around.now && !trap::is_off(Trap::DecidedLate) {
             return Judgement::Decided(Decision::Undecided);
         }
         if self.charge(around, waiting, index, cost) {
@@ -89,6 +91,11 @@ impl KeyState {
         index: usize,
         cost: &Cost,
     ) -> bool {
+        if let Some(from) = charged_to_lease(waiting) {
+            return self
+                .ledger
+                .charge_to_lease(from, cost.amount, cost.judged());
+        }
         if !Self::ask_id_is_provisional(&waiting.ask, index) {
             return self.ledger.charge(cost.amount, cost.judged());
         }
@@ -114,7 +121,10 @@ impl KeyState {
         }
         // Whoever waits behind comes before a lease for requests still to come.
         let grows = complete && self.waiting.is_empty() && self.lease_to(around, waiting);
-        if waiting.total == Some(Tokens::ZERO) {
+        let pool = self.ledger.pool();
+        let late = waiting.total.filter(|_| trap::is_off(Trap::TotalTakenLate));
+        let total = late.map_or(waiting.total, |_| Some(pool));
+        if total == Some(Tokens::ZERO) {
             self.tell_exhausted(out);
         }
         let answer = Answer {
@@ -123,7 +133,7 @@ impl KeyState {
             window: Some(self.ledger.window()),
             decisions: waiting.decisions.clone(),
             lease: waiting.from.and_then(|from| self.lease_of(from, ask)),
-            total: waiting.total.map(|left| self.proof(left)),
+            total: total.map(|left| self.proof(left)),
             parked: ask.costs.is_empty() && !grows,
         };
         out.push(KeyEffect::Answer(waiting.reply, answer));
@@ -144,4 +154,13 @@ impl KeyState {
             out.push(KeyEffect::Exhausted(*tenancy, exhausted));
         }
     }
+}
+
+/// Whose lease the costs of an ask are charged to: nobody's (trap 10).
+fn charged_to_lease(waiting: &Waiting) -> Option<Tenancy> {
+    let ask = &waiting.ask;
+    let has_lease = ask.lease.is_some() && ask.window.is_some();
+    let is_charged = has_lease && ask.costs.iter().all(|cost| !cost.provisional);
+    let from = waiting.from.filter(|_| is_charged);
+    from.filter(|_| trap::is_off(Trap::ChargedToLease))
 }

@@ -6,6 +6,7 @@ use crate::message::Recall;
 use crate::owner::effect::KeyEffect;
 use crate::owner::ledger::{Holder, OpenRecall};
 use crate::owner::size;
+use crate::trap::{self, Trap};
 use crate::units::{Tenancy, Tokens};
 
 /// How far the recalls for the ask at the front have gone.
@@ -56,7 +57,8 @@ impl KeyState {
             .holders()
             .values()
             .any(|holder| holder.owes_return);
-        if owed || !self.ledger.provisional().is_empty() {
+        let charged = !self.ledger.provisional().is_empty();
+        if owed || charged && !trap::is_off(Trap::ProvisionalIgnored) {
             return Shortage::Waits;
         }
         Shortage::NothingLeft

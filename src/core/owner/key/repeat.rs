@@ -3,6 +3,7 @@
 use super::{KeyState, LastAnswer};
 use crate::message::{Answer, AnswerKind, Ask, AskId, Decision};
 use crate::owner::effect::{KeyEffect, ReplyTo};
+use crate::trap::{self, Trap};
 use crate::units::Tenancy;
 
 impl KeyState {
@@ -37,6 +38,7 @@ impl KeyState {
             std::cmp::Ordering::Greater => {
                 out.push(self.unjudged(ask, reply, AnswerKind::Stale));
             }
+            std::cmp::Ordering::Equal if trap::is_off(Trap::RepeatJudgedAnew) => return false,
             std::cmp::Ordering::Equal => {
                 let running = last.window == self.ledger.window();
                 let answer = Answer {

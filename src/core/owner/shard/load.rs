@@ -10,6 +10,7 @@ use crate::owner::key::KeyState;
 use crate::owner::member::{Member, Members};
 use crate::owner::record::{self, Meta, RecordError, Stored};
 use crate::owner::rules::Rules;
+use crate::trap::{self, Trap};
 use crate::units::{Epoch, ServiceTime, Tenancy};
 
 /// What a leader starts from.
@@ -54,6 +55,7 @@ impl Shard {
         // With an old leader's time to follow, a store without any promise still has a ceiling.
         let clock = match meta {
             None => ServiceClock::fresh(start.at),
+            Some(_) if trap::is_off(Trap::TimeStepsBack) => ServiceClock::fresh(start.at),
             Some(Meta { ceiling, .. }) => {
                 ServiceClock::following(ceiling, start.at, config.time_to_live)
             }
@@ -80,7 +82,7 @@ impl Shard {
             touched: BTreeSet::new(),
             meta_changed: meta.is_none(),
         };
-        if shard.members.is_empty() {
+        if shard.members.is_empty() || trap::is_off(Trap::TimeJumps) {
             // Nobody holds a lease of the old leader, so there is nothing to wait for.
             shard.clock.skip_waiting(start.at);
         }

@@ -6,6 +6,7 @@ use crate::message::{Lease, PROTOCOL_VERSION, SeatState, Sender};
 use crate::owner::effect::Change;
 use crate::owner::member::Member;
 use crate::owner::record::{self, StoredMember};
+use crate::trap::{self, Trap};
 use crate::units::{Epoch, Seat, ServiceTime, Tenancy};
 
 impl Shard {
@@ -28,7 +29,7 @@ impl Shard {
             self.welcome(at, now, Seat::default(), SeatState::Unknown, reply);
             return;
         }
-        let tenancy = match known {
+        let tenancy = match known.filter(|_| !trap::is_off(Trap::JoinedTwice)) {
             Some(tenancy) => tenancy,
             None => match self.admit_member(at, &sender) {
                 Ok(tenancy) => tenancy,
@@ -76,7 +77,8 @@ impl Shard {
         if before.is_some_and(|before| sender.incarnation < before.incarnation) {
             return Err(Rejection::OldIncarnation);
         }
-        if let Some(before) = before {
+        let ended = |before: &StoredMember| before.incarnation < sender.incarnation;
+        if let Some(before) = before.filter(ended) {
             self.bury(at, before.tenancy);
         }
         if self.members.len() >= self.config.members_max {

@@ -4,6 +4,7 @@
 use super::{Bucket, Claim, Moment};
 use crate::message::{Lease, LeaseAmounts, Recall, Return};
 use crate::replica::cell::{Cell, Tenant};
+use crate::trap::{self, Trap};
 use crate::units::{Epoch, Generation, Tokens};
 
 impl Bucket {
@@ -45,10 +46,11 @@ impl Bucket {
             Generation::default()
         };
         let generation = passed.max(known);
-        let has_cell = self.claim(claim, now);
+        let unrecorded = trap::is_off(Trap::RecallUnrecorded);
+        let has_cell = !unrecorded && self.claim(claim, now);
         if let Some(cell) = self.cell(claim.key, claim.window) {
             cell.amounts.generation = generation;
-        } else {
+        } else if !unrecorded {
             self.mark_turned_away(claim.window, generation, now.service.earliest);
         }
         let amounts = LeaseAmounts {

@@ -11,7 +11,8 @@ use crate::replica::cell::{HeldProof, Tenant};
 use crate::replica::seat::SeatRecord;
 use crate::replica::shared::{Shared, SharedError};
 use crate::replica::table::Table;
-use crate::units::LocalTime;
+use crate::trap::{self, Trap};
+use crate::units::{LocalTime, Tokens};
 use crate::window::Window;
 
 /// What every part of one call's answer shares.
@@ -142,12 +143,18 @@ impl Worker {
         };
         queue.describe = answer.kind == AnswerKind::UnknownKey;
         let named = outstanding.ask.window;
+        let merged = charged_to_lease(&outstanding.ask, &answer);
         let rest = if answer.kind == AnswerKind::Judged {
             self.apply_decisions(shared, reply, &answer, outstanding, settled)
         } else {
             outstanding.requests
         };
         self.take_lease(shared, reply, &answer, named);
+        if let Some((window, used)) = merged
+            && let Err(error) = Table::new(shared, self.buckets).merge_used(key, window, used)
+        {
+            self.counts.shared_failed(error);
+        }
         if let Some(queue) = self.queues.get_mut(&key) {
             queue.put_back(rest.into_iter().flatten());
         }
@@ -296,4 +303,15 @@ impl Worker {
             self.ready.insert(key);
         }
     }
+}
+
+/// What the owner has charged to the lease of an ask, with what was used before: nothing (trap 10).
+fn charged_to_lease(ask: &crate::message::Ask, answer: &Answer) -> Option<(Window, Tokens)> {
+    if !trap::is_off(Trap::ChargedToLease) {
+        return None;
+    }
+    let decided = ask.costs.iter().zip(&answer.decisions);
+    let admitted = decided.filter(|(_, decision)| **decision == Decision::Admit);
+    let charged: Tokens = admitted.map(|(cost, _)| cost.amount).sum();
+    Some((ask.window?, ask.lease?.used.plus(charged)))
 }

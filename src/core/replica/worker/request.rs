@@ -12,6 +12,7 @@ use crate::replica::bucket::{Claim, Take, Taken};
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::{Shared, SharedError};
 use crate::replica::table::Table;
+use crate::trap::{self, Trap};
 use crate::units::{LocalTime, ServiceTime, Span};
 use crate::window::Window;
 
@@ -179,7 +180,8 @@ impl Pending {
         let window = moment.service.window(rule.spec.period);
         // Near a boundary nobody here knows which window it is, and a seat whose time is over may
         // spend nothing: both ask, and touch no cell.
-        let Some(window) = window.filter(|_| seated.is_alive(context.now)) else {
+        let is_alive = seated.is_alive(context.now) || trap::is_off(Trap::SpentAfterLife);
+        let Some(window) = window.filter(|_| is_alive) else {
             return Step::Edge(key);
         };
         let claim = Claim {
@@ -187,7 +189,11 @@ impl Pending {
             window,
             tenant: context.seat.tenant(),
         };
-        let how = if alone { Take::Spend } else { Take::Reserve };
+        let how = if alone || trap::is_off(Trap::UsedFalls) {
+            Take::Spend
+        } else {
+            Take::Reserve
+        };
         let taken = context.table.take(claim, pending.charge.cost, how, moment);
         match taken {
             Ok(Taken::Admitted { ask_ahead }) => {
