@@ -278,7 +278,8 @@ impl World {
 
     /// Tokens of a counter that died with replicas in a window, as the ledgers have it.
     fn died(&self, (rule, key): Counter, window: Window) -> u64 {
-        let Some(spec) = self.rules.get(rule).map(|rule| &rule.spec) else {
+        let spec = self.rules.get(rule).map(|rule| &rule.spec);
+        let Some(spec) = spec.filter(|_| self.plan.silences()) else {
             return 0;
         };
         let hash = KeyParts {

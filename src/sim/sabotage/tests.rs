@@ -9,6 +9,8 @@ use crate::time::Truth;
 use crate::world::{Fault, Plan, World};
 use headgate_core::window::Period;
 
+mod traps;
+
 /// A busy world without any fault of its own.
 fn busy(seed: u64, sabotage: Option<Sabotage>) -> Plan {
     let mut plan = fuzz::plan(seed);

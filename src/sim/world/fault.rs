@@ -41,6 +41,27 @@ pub enum Fault {
     StepWall(i64),
 }
 
+impl Fault {
+    /// Whether a replica may not be heard because of it.
+    pub(super) const fn silences(self) -> bool {
+        match self {
+            Self::CrashReplica(_)
+            | Self::HaltReplica(..)
+            | Self::CutOff(..)
+            | Self::LoseAnswers(..)
+            | Self::SlowCalls(..)
+            | Self::SlowAnswers(..)
+            | Self::CrashService
+            | Self::HaltService(_) => true,
+            Self::StartReplica(_)
+            | Self::AddReplica
+            | Self::CrashWorker(..)
+            | Self::StartService
+            | Self::StepWall(_) => false,
+        }
+    }
+}
+
 impl World {
     pub(super) fn add_replica(&mut self) {
         let clock = self.plan.clock(&mut self.random);

@@ -81,6 +81,13 @@ impl Plan {
         self.limits.iter().enumerate().map(rule).collect()
     }
 
+    /// Whether a replica may be silent for so long that its tokens are given up. Where none is, a
+    /// ledger that says so is no excuse.
+    pub(super) fn silences(&self) -> bool {
+        let mut faults = self.faults.iter();
+        self.network.lost > 0 || faults.any(|(_, fault)| fault.silences())
+    }
+
     pub(super) fn load_end(&self) -> Truth {
         Truth::ZERO.plus(self.quiet).plus(self.loaded)
     }
