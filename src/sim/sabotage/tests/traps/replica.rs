@@ -41,7 +41,7 @@ fn trap_8_two_cells_for_one_key_are_over() {
 #[test]
 fn trap_12_used_tokens_that_come_back_are_false() {
     // Two requests spend from the lease and wait for the second rule, which will refuse them.
-    let mut plan = world(2, 1, &[(20, 10), (1, 10)]);
+    let mut plan = world(2, 2, &[(20, 10), (1, 10)]);
     let keys = &[3, 9];
     plan.come(&Come {
         keys,
@@ -55,8 +55,12 @@ fn trap_12_used_tokens_that_come_back_are_false() {
         keys,
         ..come(2_000, 0, 2)
     });
-    // Meanwhile the rest is spent.
-    plan.come(&come(2_010, 0, 30));
+    // Meanwhile the rest is spent at the other worker.
+    let worker = 1;
+    plan.come(&Come {
+        worker,
+        ..come(2_010, 0, 30)
+    });
     is_false(Trap::UsedFalls, &plan);
 }
 
@@ -64,12 +68,13 @@ fn trap_12_used_tokens_that_come_back_are_false() {
 fn trap_16_a_lease_for_a_cell_of_another_window_is_over() {
     // An ask at the end of a window; its answer comes in the next one.
     let mut plan = world(1, 2, &[(40, 1)]);
-    plan.come(&come(1_100, 0, 1));
-    plan.come(&come(1_200, 0, 9));
+    for (millis, times) in [(1_100, 1), (1_200, 9), (1_300, 10), (1_400, 6)] {
+        plan.come(&come(millis, 0, times));
+    }
     let slow = Fault::SlowAnswers(0, Span::from_millis(8), Span::from_millis(30));
     plan.faults = vec![(at(1_990), slow)];
     plan.come(&Come {
-        cost: 15,
+        cost: 8,
         ..come(1_990, 0, 1)
     });
     let worker = 1;
