@@ -48,6 +48,9 @@ pub enum Trap {
     SpentAfterLife,
 }
 
+/// Whether rules can be turned off at all.
+pub const ARE_BUILT_IN: bool = cfg!(feature = "traps");
+
 #[cfg(not(feature = "traps"))]
 mod switch {
     use super::Trap;

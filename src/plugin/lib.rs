@@ -14,6 +14,10 @@ pub mod shared;
 pub mod upstream;
 pub mod worker;
 
+// A shipped plugin keeps every rule of the protocol.
+#[cfg(target_arch = "wasm32")]
+const _: () = assert!(!headgate_core::trap::ARE_BUILT_IN);
+
 #[cfg(test)]
 mod fake;
 #[cfg(target_arch = "wasm32")]

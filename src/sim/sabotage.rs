@@ -1,6 +1,6 @@
-//! What must be convicted: the world broken on purpose, so that the judge can be judged. A judge that
-//! cannot convict proves nothing. Core is broken by turning one of its rules off, the world around
-//! it in ways of its own.
+//! What must be convicted: the world broken on purpose, so that the judge can be judged. A judge
+//! that cannot convict proves nothing. Core is broken by turning one of its rules off, the world
+//! around it in ways of its own.
 
 use std::collections::BTreeMap;
 
@@ -89,8 +89,7 @@ impl Sabotage {
     pub const fn about(self) -> (Option<u8>, &'static str, &'static str) {
         let (name, wrong) = match self {
             Self::Rule(trap) => {
-                let (number, name, wrong) = trap.about();
-                return (Some(number), name, wrong);
+                return (Some(trap.number()), trap.name(), trap.wrong());
             }
             Self::SpendsWithoutLease => ("spends-without-lease", "admits without a token"),
             Self::RefusesWithoutProof => ("refuses-without-proof", "refuses without a look"),

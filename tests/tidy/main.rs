@@ -2,6 +2,7 @@
 //! banned where they break a promise. Each rule has tests that show it a bad sample.
 
 mod bans;
+mod features;
 mod named;
 mod repository;
 mod sizes;
@@ -46,6 +47,7 @@ fn the_repository_is_tidy() {
     let mut violations = Vec::new();
     for file in &files {
         violations.extend(text::check(file));
+        violations.extend(features::check(file));
     }
     for source in &sources {
         violations.extend(sizes::check(source));

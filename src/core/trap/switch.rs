@@ -60,105 +60,109 @@ impl Trap {
         Self::SpentAfterLife,
     ];
 
-    /// The number in the protocol's list, a short name, and what goes wrong without the rule.
+    /// Its number in the protocol's list.
     #[must_use]
-    pub const fn about(self) -> (u8, &'static str, &'static str) {
+    pub const fn number(self) -> u8 {
         match self {
-            Self::RepeatJudgedAnew => (
-                2,
-                "repeat-judged-anew",
-                "a repeated ask is judged and charged again; of two charges one is used",
-            ),
-            Self::ServedElsewhere => (
-                3,
-                "served-elsewhere",
-                "a request whose ask is out is served from the lease; the owner charges it as well",
-            ),
-            Self::SpentNearBoundary => (
-                4,
-                "spent-near-boundary",
-                "tokens of a window that is over are spent in the next one",
-            ),
-            Self::RecallUnrecorded => (
-                7,
-                "recall-unrecorded",
-                "a recall without a cell leaves no trace; a later claim takes the share again",
-            ),
-            Self::TwoCells => (
-                8,
-                "two-cells",
-                "a key has two cells, each with the same lease",
-            ),
-            Self::ChargedToLease => (
-                10,
-                "charged-to-lease",
-                "decisions for two workers, charged to one lease, are merged into one charge",
-            ),
-            Self::UsedFalls => (
-                12,
-                "used-falls",
-                "tokens come back that had been reported as spent, after a refusal rested on that",
-            ),
-            Self::TimeStepsBack => (
-                13,
-                "time-steps-back",
-                "service time goes back at failover, into a window that is over",
-            ),
-            Self::JoinedTwice => (
-                15,
-                "joined-twice",
-                "a repeated Join makes another tenancy; the leases of the first answer to nobody",
-            ),
-            Self::CellChangedHands => (
-                16,
-                "cell-changed-hands",
-                "a lease is taken in by a cell that is another window's or generation's by now",
-            ),
-            Self::RecallToldOnce => (
-                17,
-                "recall-told-once",
-                "a lost poll loses its recall; nobody can decide until the window ends",
-            ),
-            Self::DecidedLate => (
-                18,
-                "decided-late",
-                "a request that gave up long ago is charged, in a window it did not live in",
-            ),
-            Self::MarkWithoutGeneration => (
-                19,
-                "mark-without-generation",
-                "a claim in a marked bucket begins at generation 0; a delayed lease fits it",
-            ),
-            Self::TimeJumps => (
-                20,
-                "time-jumps",
-                "service time jumps to the ceiling; leases and proofs of a window outlive it",
-            ),
-            Self::ProvisionalIgnored => (
-                21,
-                "provisional-ignored",
-                "a refusal rests on a provisional charge that is released later",
-            ),
-            Self::WaitsForItself => (
-                22,
-                "waits-for-itself",
-                "an ask waits for a reservation of its own until all give up",
-            ),
-            Self::TotalTakenLate => (
-                23,
-                "total-taken-late",
-                "what is left is stated too low, and others refuse what is still there",
-            ),
-            Self::AnswersForgotten => (
-                24,
-                "answers-forgotten",
-                "an ask that is repeated after a boundary is charged in two windows",
-            ),
-            Self::SpentAfterLife => (
-                25,
-                "spent-after-life",
-                "a seat spends tokens that others were told are gone",
-            ),
+            Self::RepeatJudgedAnew => 2,
+            Self::ServedElsewhere => 3,
+            Self::SpentNearBoundary => 4,
+            Self::RecallUnrecorded => 7,
+            Self::TwoCells => 8,
+            Self::ChargedToLease => 10,
+            Self::UsedFalls => 12,
+            Self::TimeStepsBack => 13,
+            Self::JoinedTwice => 15,
+            Self::CellChangedHands => 16,
+            Self::RecallToldOnce => 17,
+            Self::DecidedLate => 18,
+            Self::MarkWithoutGeneration => 19,
+            Self::TimeJumps => 20,
+            Self::ProvisionalIgnored => 21,
+            Self::WaitsForItself => 22,
+            Self::TotalTakenLate => 23,
+            Self::AnswersForgotten => 24,
+            Self::SpentAfterLife => 25,
+        }
+    }
+
+    /// A short name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RepeatJudgedAnew => "repeat-judged-anew",
+            Self::ServedElsewhere => "served-elsewhere",
+            Self::SpentNearBoundary => "spent-near-boundary",
+            Self::RecallUnrecorded => "recall-unrecorded",
+            Self::TwoCells => "two-cells",
+            Self::ChargedToLease => "charged-to-lease",
+            Self::UsedFalls => "used-falls",
+            Self::TimeStepsBack => "time-steps-back",
+            Self::JoinedTwice => "joined-twice",
+            Self::CellChangedHands => "cell-changed-hands",
+            Self::RecallToldOnce => "recall-told-once",
+            Self::DecidedLate => "decided-late",
+            Self::MarkWithoutGeneration => "mark-without-generation",
+            Self::TimeJumps => "time-jumps",
+            Self::ProvisionalIgnored => "provisional-ignored",
+            Self::WaitsForItself => "waits-for-itself",
+            Self::TotalTakenLate => "total-taken-late",
+            Self::AnswersForgotten => "answers-forgotten",
+            Self::SpentAfterLife => "spent-after-life",
+        }
+    }
+
+    /// What goes wrong without the rule.
+    #[must_use]
+    pub const fn wrong(self) -> &'static str {
+        match self {
+            Self::RepeatJudgedAnew => {
+                "a repeated ask is judged and charged again; of two charges one is used"
+            }
+            Self::ServedElsewhere => {
+                "a request whose ask is out is served from the lease; the owner charges it as well"
+            }
+            Self::SpentNearBoundary => "tokens of a window that is over are spent in the next one",
+            Self::RecallUnrecorded => {
+                "a recall without a cell leaves no trace; a later claim takes the share again"
+            }
+            Self::TwoCells => "a key has two cells, each with the same lease",
+            Self::ChargedToLease => {
+                "decisions for two workers, charged to one lease, are merged into one charge"
+            }
+            Self::UsedFalls => {
+                "tokens come back that had been reported as spent, after a refusal rested on that"
+            }
+            Self::TimeStepsBack => "service time goes back at failover, into a window that is over",
+            Self::JoinedTwice => {
+                "a repeated Join makes another tenancy; the leases of the first answer to nobody"
+            }
+            Self::CellChangedHands => {
+                "a lease is taken in by a cell that is another window's or generation's by now"
+            }
+            Self::RecallToldOnce => {
+                "a lost poll loses its recall; nobody can decide until the window ends"
+            }
+            Self::DecidedLate => {
+                "a request that gave up long ago is charged, in a window it did not live in"
+            }
+            Self::MarkWithoutGeneration => {
+                "a claim in a marked bucket begins at generation 0; a delayed lease fits it"
+            }
+            Self::TimeJumps => {
+                "service time jumps to the ceiling; leases and proofs of a window outlive it"
+            }
+            Self::ProvisionalIgnored => {
+                "a refusal rests on a provisional charge that is released later"
+            }
+            Self::WaitsForItself => "an ask waits for a reservation of its own until all give up",
+            Self::TotalTakenLate => {
+                "what is left is stated too low, and others refuse what is still there"
+            }
+            Self::AnswersForgotten => {
+                "an ask that is repeated after a boundary is charged in two windows"
+            }
+            Self::SpentAfterLife => "a seat spends tokens that others were told are gone",
         }
     }
 }

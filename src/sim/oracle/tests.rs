@@ -115,8 +115,70 @@ fn undecided_requests_excuse_refusals_and_are_never_over() {
     court.request((150, 250), 1, UNDECIDED);
     court.request((260, 260), 1, REFUSE);
     assert_eq!(court.verdicts(), (0, 0));
+    let mut court = Court::new(2);
+    court.request((100, 200), 1, UNDECIDED);
     court.request((300, 300), 2, ADMIT);
     assert_eq!(court.verdicts(), (0, 0));
+}
+
+#[test]
+fn nothing_excuses_a_refusal_before_an_admission() {
+    // Neither those whom nobody decided nor tokens that died: they were there afterwards.
+    let mut court = Court::new(2);
+    court.request((100, 200), 2, UNDECIDED);
+    court.request((260, 260), 1, REFUSE);
+    court.request((300, 300), 1, ADMIT);
+    assert_eq!(court.verdicts(), (0, 1));
+    assert_eq!(court.oracle.judge(|_, _| 2).false_refusals(), 1);
+    // Less was left than the refused one needed; or the later one came before the answer.
+    for (cost, answered) in [(2, 260), (1, 310)] {
+        let mut court = Court::new(2);
+        court.request((100, 200), 2, UNDECIDED);
+        court.request((260, answered), cost, REFUSE);
+        court.request((300, 320), 1, ADMIT);
+        assert_eq!(court.verdicts(), (0, 0));
+    }
+}
+
+#[test]
+fn a_request_across_a_boundary_is_charged_once() {
+    // It excuses a refusal before the boundary, or one after it, but not both.
+    for (refused, wrong) in [
+        (&[950][..], 0),
+        (&[1_500], 0),
+        (&[950, 1_500], 1),
+        // The one at 920 came before it, and needs another excuse.
+        (&[920], 1),
+    ] {
+        let mut court = Court::new(5);
+        court.request((100, 100), 3, ADMIT);
+        court.request((940, 1_040), 2, ADMIT);
+        court.request((1_200, 1_200), 3, ADMIT);
+        for at in refused {
+            court.request((*at, *at), 1, REFUSE);
+        }
+        assert_eq!(court.verdicts(), (0, wrong), "{refused:?}");
+    }
+    // One that was refused across the boundary too may appeal to either window.
+    let mut court = Court::new(5);
+    court.request((100, 100), 3, ADMIT);
+    court.request((940, 1_040), 2, ADMIT);
+    court.request((990, 1_010), 1, REFUSE);
+    court.request((1_200, 1_200), 3, ADMIT);
+    court.request((1_500, 1_500), 1, REFUSE);
+    assert_eq!(court.verdicts(), (0, 0));
+}
+
+#[test]
+fn undecided_without_an_excuse() {
+    let mut court = Court::new(1);
+    let at = |millis| Truth::new(millis * (SECOND / 1_000));
+    court.oracle.decided = Some((at(200), at(400)));
+    court.request((100, 300), 1, UNDECIDED);
+    court.request((300, 500), 1, UNDECIDED);
+    assert_eq!(court.oracle.judge(|_, _| 0).undecided(), 0);
+    court.request((200, 400), 1, UNDECIDED);
+    assert_eq!(court.oracle.judge(|_, _| 0).undecided(), 1);
 }
 
 #[test]

@@ -109,3 +109,22 @@ fn clocks_beyond_their_bound_are_convicted() {
     let (over, refused) = convicted(Some(Sabotage::WildClocks), |_| {});
     assert!(over + refused > 0);
 }
+
+#[test]
+fn every_sabotage_has_a_name_of_its_own() {
+    for sabotage in Sabotage::all() {
+        let (number, name, _) = sabotage.about();
+        assert_eq!(Sabotage::named(name), Some(sabotage));
+        let numbered = number.and_then(|number| Sabotage::named(&number.to_string()));
+        assert_eq!(numbered, number.map(|_| sabotage));
+    }
+    assert_eq!(Sabotage::named("nothing"), None);
+    assert_eq!(Sabotage::named("1000"), None);
+}
+
+#[test]
+fn a_rule_is_off_in_its_own_world_only() {
+    let plan = busy(1, Some(Sabotage::Rule(Trap::RepeatJudgedAnew)));
+    World::new(plan).unwrap().run().unwrap();
+    assert!(!headgate_core::trap::is_off(Trap::RepeatJudgedAnew));
+}
