@@ -56,6 +56,7 @@ mod switch {
     use super::Trap;
 
     /// Whether the rule against a trap is turned off: never.
+    #[inline(always)]
     #[must_use]
     pub const fn is_off(_: Trap) -> bool {
         false

@@ -5,7 +5,7 @@ use super::call::{CallId, InFlight};
 use super::queue::Outstanding;
 use super::{Settled, Worker};
 use crate::message::call::AskAnswer;
-use crate::message::{Answer, AnswerKind, AskId, Decision, SeatState};
+use crate::message::{Answer, AnswerKind, Ask, AskId, Decision, SeatState};
 use crate::replica::bucket::{Claim, Moment};
 use crate::replica::cell::{HeldProof, Tenant};
 use crate::replica::seat::SeatRecord;
@@ -143,18 +143,12 @@ impl Worker {
         };
         queue.describe = answer.kind == AnswerKind::UnknownKey;
         let named = outstanding.ask.window;
-        let merged = charged_to_lease(&outstanding.ask, &answer);
         let rest = if answer.kind == AnswerKind::Judged {
             self.apply_decisions(shared, reply, &answer, outstanding, settled)
         } else {
             outstanding.requests
         };
         self.take_lease(shared, reply, &answer, named);
-        if let Some((window, used)) = merged
-            && let Err(error) = Table::new(shared, self.buckets).merge_used(key, window, used)
-        {
-            self.counts.shared_failed(error);
-        }
         if let Some(queue) = self.queues.get_mut(&key) {
             queue.put_back(rest.into_iter().flatten());
         }
@@ -171,6 +165,9 @@ impl Worker {
         settled: &mut Vec<Settled>,
     ) -> Vec<Option<super::request::Pending>> {
         let now = reply.moment.local;
+        if trap::is_off(Trap::ChargedToLease) {
+            self.merge_charged(shared, reply, answer, &outstanding.ask);
+        }
         let mut requests = outstanding.requests.into_iter();
         for (index, decision) in (0_u32..).zip(&answer.decisions) {
             let Some(place) = requests.next() else { break };
@@ -196,6 +193,22 @@ impl Worker {
         requests.collect()
     }
 
+    /// Takes in what the owner has charged to the lease, as if nobody else had used any (trap 10).
+    fn merge_charged(&mut self, shared: &impl Shared, reply: &Reply, answer: &Answer, ask: &Ask) {
+        let decided = ask.costs.iter().zip(&answer.decisions);
+        let admitted = decided.filter(|(_, decision)| **decision == Decision::Admit);
+        let charged: Tokens = admitted.map(|(cost, _)| cost.amount).sum();
+        let (Some(window), Some(lease)) = (ask.window, ask.lease) else {
+            return;
+        };
+        self.take_lease(shared, reply, answer, ask.window);
+        let table = Table::new(shared, self.buckets);
+        let merged = table.merge_used(ask.id.key, window, lease.used.plus(charged));
+        if let Err(error) = merged {
+            self.counts.shared_failed(error);
+        }
+    }
+
     fn refuse(
         &mut self,
         shared: &impl Shared,
@@ -208,13 +221,7 @@ impl Worker {
     }
 
     /// A provisional charge for a request that has gone goes back at once.
-    fn release_void(
-        &mut self,
-        ask: AskId,
-        cost: u32,
-        sent: &crate::message::Ask,
-        decision: Decision,
-    ) {
+    fn release_void(&mut self, ask: AskId, cost: u32, sent: &Ask, decision: Decision) {
         let index = usize::try_from(cost).unwrap_or(usize::MAX);
         let provisional = sent.costs.get(index).is_some_and(|cost| cost.provisional);
         if decision == Decision::Admit && provisional {
@@ -303,15 +310,4 @@ impl Worker {
             self.ready.insert(key);
         }
     }
-}
-
-/// What the owner has charged to the lease of an ask, with what was used before: nothing (trap 10).
-fn charged_to_lease(ask: &crate::message::Ask, answer: &Answer) -> Option<(Window, Tokens)> {
-    if !trap::is_off(Trap::ChargedToLease) {
-        return None;
-    }
-    let decided = ask.costs.iter().zip(&answer.decisions);
-    let admitted = decided.filter(|(_, decision)| **decision == Decision::Admit);
-    let charged: Tokens = admitted.map(|(cost, _)| cost.amount).sum();
-    Some((ask.window?, ask.lease?.used.plus(charged)))
 }
