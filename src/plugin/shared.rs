@@ -61,6 +61,7 @@ impl SharedData {
         match place {
             Place::Seat => name.push_str("seat"),
             Place::Watch => name.push_str("watch"),
+            Place::Standing => name.push_str("standing"),
             Place::Bucket(index) => {
                 name.push('b');
                 let digits = (0..BUCKET_DIGITS).rev().map(|digit| index >> (4 * digit));
@@ -97,6 +98,7 @@ mod tests {
         let places = [
             Place::Seat,
             Place::Watch,
+            Place::Standing,
             Place::Bucket(0),
             Place::Bucket(0x1f),
             Place::Bucket(u32::MAX),

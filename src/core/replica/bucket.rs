@@ -74,6 +74,8 @@ pub enum Taken {
     },
     /// A proof says that this cost cannot be served in this window.
     Refused,
+    /// The standing share has not been looked for: see [`Bucket::stand`].
+    Unclaimed,
     /// Nobody here can say: ask.
     Edge {
         /// The key has a cell, hence may be granted a lease.
@@ -181,6 +183,7 @@ impl Bucket {
         }
         match cell.total {
             Some(proof) if now.local < proof.until && proof.left < judged => Taken::Refused,
+            _ if cell.may_stand() => Taken::Unclaimed,
             _ => Taken::Edge { has_cell: true },
         }
     }
@@ -222,6 +225,16 @@ impl Bucket {
             .turned_away_generation
             .max(generation)
             .max(Generation::new(1));
+    }
+
+    /// Takes in the standing share of a cell that was claimed before the share was looked for. A
+    /// fence in between, or another tenancy, leaves the cell as it is.
+    pub fn stand(&mut self, claim: Claim, share: Tokens) {
+        if let Some(cell) = self.cell(claim.key, claim.window)
+            && cell.tenant.incarnation == claim.tenant.incarnation
+        {
+            cell.stand(share);
+        }
     }
 
     /// A reservation becomes spent. Matches key and window, not the generation: a recall in between

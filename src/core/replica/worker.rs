@@ -11,11 +11,13 @@ use crate::key::{KeyHash, Value};
 use crate::message::RuleSpec;
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::Shared;
+use crate::replica::standing::StandingRecord;
 use crate::replica::table::Table;
 use crate::units::{Asker, LocalTime, Sequence, Span, Tokens};
 
 mod answer;
 mod call;
+mod context;
 mod counts;
 mod outbox;
 mod queue;
@@ -23,9 +25,10 @@ mod request;
 
 pub use call::{CALLS_IN_FLIGHT_MAX, Call, CallId};
 pub use counts::Counts;
+use context::Context;
 use outbox::Outbox;
 use queue::{KeyQueue, Subject};
-use request::{Context, Pending, Progress};
+use request::{Pending, Progress};
 
 /// Most requests one worker keeps waiting. At the default deadline of 100 ms it takes 80,000
 /// requests a second, all at the edge, to get there; each holds some 300 bytes.
@@ -122,6 +125,8 @@ pub struct Worker {
     /// How long a request may wait, for calls that carry no waiting request.
     patience: Span,
     seat: Option<SeatRecord>,
+    /// A copy; read again when it says too little.
+    standing: Option<StandingRecord>,
     /// Requests that came before the replica had a seat, hence before their keys could be made.
     lobby: VecDeque<Pending>,
     queues: BTreeMap<KeyHash, KeyQueue>,
@@ -146,6 +151,7 @@ impl Worker {
             buckets,
             patience,
             seat: None,
+            standing: None,
             lobby: VecDeque::new(),
             queues: BTreeMap::new(),
             ready: BTreeSet::new(),
@@ -280,6 +286,8 @@ impl Worker {
     ) -> Context<'a, S> {
         Context {
             table: Table::new(shared, self.buckets),
+            shared,
+            standing: &mut self.standing,
             seat,
             now,
             rules: &self.rules,

@@ -2,9 +2,17 @@
 
 use super::{Readings, Reply, ReplyTo, Shard};
 use crate::message::call::WatchAnswer;
-use crate::message::{Exhausted, Recall, SeatState, Sender};
+use crate::message::{Directory, Exhausted, Recall, SeatState, Sender};
 use crate::owner::member::OpenWatch;
 use crate::units::{ServiceTime, Tenancy};
+
+/// What goes along with the answer to a poll.
+#[derive(Default)]
+pub(super) struct Pushes {
+    recalls: Vec<Recall>,
+    exhausted: Vec<Exhausted>,
+    directory: Option<Directory>,
+}
 
 impl Shard {
     /// Takes in a poll. The one before it, if still open, is answered empty.
@@ -18,7 +26,7 @@ impl Shard {
                 reply,
                 now.unwrap_or(ServiceTime::ZERO),
                 seat_state,
-                None,
+                Pushes::default(),
             );
             return;
         };
@@ -27,11 +35,16 @@ impl Shard {
             reply,
             received: now,
             until,
+            directory: sender.directory,
         };
         let member = self.members.get_mut(from);
         let before = member.and_then(|member| member.watch.replace(opened));
         if let Some(before) = before {
-            self.answer_watch(at, before.reply, before.received, SeatState::Ok, None);
+            let pushes = Pushes {
+                directory: self.news(from, before.directory),
+                ..Pushes::default()
+            };
+            self.answer_watch(at, before.reply, before.received, SeatState::Ok, pushes);
         }
     }
 
@@ -42,7 +55,8 @@ impl Shard {
             .iter()
             .filter_map(|member| {
                 let watch = member.watch?;
-                let due = watch.until <= at.local || member.has_pushes(at.local);
+                let news = watch.directory != self.seating.revision();
+                let due = watch.until <= at.local || member.has_pushes(at.local) || news;
                 due.then_some((member.stored.tenancy, watch))
             })
             .collect();
@@ -51,9 +65,20 @@ impl Shard {
                 continue;
             };
             member.watch = None;
-            let pushes = (member.take_recalls(at.local), member.take_exhausted());
-            self.answer_watch(at, watch.reply, watch.received, SeatState::Ok, Some(pushes));
+            let pushes = Pushes {
+                recalls: member.take_recalls(at.local),
+                exhausted: member.take_exhausted(),
+                directory: self.news(tenancy, watch.directory),
+            };
+            self.answer_watch(at, watch.reply, watch.received, SeatState::Ok, pushes);
         }
+    }
+
+    /// The directory for a member that knows another one. Every answer to a poll has it, because a
+    /// replica takes an answer without one for word that nothing has changed.
+    fn news(&self, tenancy: Tenancy, known: u64) -> Option<Directory> {
+        let rules = || self.rules.of(tenancy);
+        (known != self.seating.revision()).then(|| self.seating.directory(rules()))
     }
 
     pub(super) fn answer_watch(
@@ -62,17 +87,17 @@ impl Shard {
         reply: ReplyTo,
         received: ServiceTime,
         seat_state: SeatState,
-        pushes: Option<(Vec<Recall>, Vec<Exhausted>)>,
+        pushes: Pushes,
     ) {
-        let (recalls, exhausted) = pushes.unwrap_or_default();
         let stamps = self.stamps(received, at);
         let epoch = self.epoch;
         let answer = WatchAnswer {
             epoch,
             stamps,
             seat_state,
-            recalls,
-            exhausted,
+            recalls: pushes.recalls,
+            exhausted: pushes.exhausted,
+            directory: pushes.directory,
         };
         self.outcome.replies.push((reply, Reply::Watch(answer)));
     }
