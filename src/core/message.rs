@@ -53,6 +53,15 @@ impl Algorithm {
             Self::FixedWindow => 1,
         }
     }
+
+    /// The algorithm of a number.
+    #[must_use]
+    pub const fn of_number(number: u32) -> Option<Self> {
+        match number {
+            1 => Some(Self::FixedWindow),
+            _ => None,
+        }
+    }
 }
 
 /// A limit as a replica was configured with it, or as it is in force.

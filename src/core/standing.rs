@@ -112,7 +112,13 @@ impl Table {
     /// The share of one seat of one key in one window: an even part of what stands, and of the rest
     /// one token for some of the seats, which take turns from key to key and window to window.
     #[must_use]
-    pub fn share(&self, limit: Tokens, period: Period, holder: Seat, of: (KeyHash, Window)) -> Tokens {
+    pub fn share(
+        &self,
+        limit: Tokens,
+        period: Period,
+        holder: Seat,
+        of: (KeyHash, Window),
+    ) -> Tokens {
         let seats = u64::from(self.seats);
         if holder.get() >= self.seats {
             return Tokens::ZERO;

@@ -1,7 +1,8 @@
 //! The calls as wholes: Join, Ask, Watch, and their answers.
 
 use super::{
-    Answer, Ask, Directory, Exhausted, Lease, Recall, Resolution, Return, RuleSpec, SeatState, Sender,
+    Answer, Ask, Directory, Exhausted, Lease, Recall, Resolution, Return, RuleSpec, SeatState,
+    Sender,
 };
 use crate::clock::Stamps;
 use crate::key::HashKey;

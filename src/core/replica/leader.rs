@@ -6,8 +6,7 @@
 
 use crate::message::call::{Join, WatchAnswer, Welcome};
 use crate::message::{Lease, PROTOCOL_VERSION, Return, RuleSpec, SeatState, Sender};
-use crate::replica::bucket::{Claim, Moment};
-use crate::replica::cell::{HeldProof, Tenant};
+use crate::replica::cell::Tenant;
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::{Place, Shared, SharedError, update};
 use crate::replica::standing::StandingRecord;

@@ -24,8 +24,8 @@ mod queue;
 mod request;
 
 pub use call::{CALLS_IN_FLIGHT_MAX, Call, CallId};
-pub use counts::Counts;
 use context::Context;
+pub use counts::Counts;
 use outbox::Outbox;
 use queue::{KeyQueue, Subject};
 use request::{Pending, Progress};

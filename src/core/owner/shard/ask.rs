@@ -1,8 +1,6 @@
 //! The Ask call.
 
-use super::{
-    AskAnswer, AskCall, OpenAsk, Readings, Rejection, Reply, ReplyTo, Shard,
-};
+use super::{AskAnswer, AskCall, OpenAsk, Readings, Rejection, Reply, ReplyTo, Shard};
 use crate::message::{Answer, AnswerKind, Ask, Decision, RuleSpec};
 use crate::owner::key::KeyState;
 use crate::units::{ServiceTime, Tenancy};

@@ -40,9 +40,8 @@ impl Leader {
                 record.hear(heard, directory, seated.hash_key);
             })?;
         }
-        let nothing = answer.recalls.is_empty()
-            && answer.exhausted.is_empty()
-            && answer.directory.is_none();
+        let nothing =
+            answer.recalls.is_empty() && answer.exhausted.is_empty() && answer.directory.is_none();
         if nothing && now.since(ticket.sent) < POLL_ENDED_EARLY {
             self.not_before = now.plus(PAUSE_AFTER_EARLY_END);
         }

@@ -40,9 +40,8 @@ impl<S: Shared> Context<'_, S> {
             window: claim.window,
         };
         let mine = self.seat.incarnation;
-        let knows = |record: &StandingRecord| {
-            record.incarnation == mine && record.share(wanted).is_some()
-        };
+        let knows =
+            |record: &StandingRecord| record.incarnation == mine && record.share(wanted).is_some();
         if !self.standing.as_ref().is_some_and(knows) {
             *self.standing = StandingRecord::load(self.shared)?;
         }
