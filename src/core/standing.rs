@@ -2,11 +2,11 @@
 //! that a cold key needs no network. Nothing of them is stored or sent: replica and owner compute
 //! the same numbers from a **table revision** (how many seats share) and a **limit in force**.
 //!
-//! Both hold from an instant of service time on, at least [`PUBLISHED_AHEAD`] after they were made
-//! durable. Whoever has heard from the owner, asking at an instant t, knows all that was published
-//! until t, hence all that is in force until t + [`PUBLISHED_AHEAD`]. A replica computes shares only
-//! for windows that begin until then. Invariant: the shares of all seats of a table sum up to the
-//! standing part of the limit, exactly.
+//! Both hold from an instant of service time on, [`PUBLISHED_AHEAD`] after they were published; no
+//! message tells of them before they are durable. A message that the owner received at an instant t
+//! is answered with all that was published until t, hence all that comes into force until
+//! t + [`PUBLISHED_AHEAD`]: a replica computes shares only for windows that begin until then.
+//! Invariant: the shares of all seats of a table sum up to the standing part of the limit, exactly.
 
 use crate::key::KeyHash;
 use crate::units::{Seat, ServiceTime, Span, Tokens};

@@ -246,19 +246,6 @@ impl Shard {
         std::mem::take(&mut self.outcome)
     }
 
-    /// Publishes what standing shares are computed from, and stores what has changed of it.
-    fn publish(&mut self, at: Readings) {
-        // Before all have stated their rules again, the lowest limit is not known.
-        let complete = self.members.iter().all(|member| member.registered);
-        if let Some(now) = self.clock.now(at.local).filter(|_| complete) {
-            self.seating.publish(now, &self.members, &self.rules);
-        }
-        for change in self.seating.take_changes() {
-            let (key, value) = record::write_seating(&change);
-            self.outcome.changes.push(Change { key, value });
-        }
-    }
-
     /// No reply tells a time beyond the stored ceiling, because the ceiling is stored with it.
     fn store_meta(&mut self, at: Readings) {
         if self.outcome.replies.is_empty() && !self.meta_changed {

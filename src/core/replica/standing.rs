@@ -1,6 +1,7 @@
-//! What a replica knows of its standing shares: one value of shared memory, written by whoever holds
-//! the watch, read by all workers. A copy of it may be old: it then says less, never something else,
-//! because what is in force from an instant on was published well before ([`crate::standing`]).
+//! What a replica knows of its standing shares: one value of shared memory, written by whoever
+//! holds the watch, read by all workers. A copy of it may be old: it then says less, never
+//! something else, because what is in force from an instant on was published well before
+//! ([`crate::standing`]).
 
 use crate::key::{HashKey, KeyHash, KeyParts};
 use crate::message::{Counters, Directory};

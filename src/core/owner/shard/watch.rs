@@ -3,7 +3,9 @@
 use super::{Readings, Reply, ReplyTo, Shard};
 use crate::message::call::WatchAnswer;
 use crate::message::{Directory, Exhausted, Recall, SeatState, Sender};
+use crate::owner::effect::Change;
 use crate::owner::member::OpenWatch;
+use crate::owner::record;
 use crate::units::{ServiceTime, Tenancy};
 
 /// What goes along with the answer to a poll.
@@ -79,6 +81,19 @@ impl Shard {
     fn news(&self, tenancy: Tenancy, known: u64) -> Option<Directory> {
         let rules = || self.rules.of(tenancy);
         (known != self.seating.revision()).then(|| self.seating.directory(rules()))
+    }
+
+    /// Publishes what standing shares are computed from, and stores what has changed of it.
+    pub(super) fn publish(&mut self, at: Readings) {
+        // Before all have stated their rules again, the lowest limit is not known.
+        let complete = self.members.iter().all(|member| member.registered);
+        if let Some(now) = self.clock.now(at.local).filter(|_| complete) {
+            self.seating.publish(now, &self.members, &self.rules);
+        }
+        for change in self.seating.take_changes() {
+            let (key, value) = record::write_seating(&change);
+            self.outcome.changes.push(Change { key, value });
+        }
     }
 
     pub(super) fn answer_watch(

@@ -79,8 +79,11 @@ fn seated(memory: &Memory) -> (Leader, Ticket) {
         window,
         tenant: record.tenant(),
     };
-    let taken = table.take(claim, Tokens::new(1), Take::Spend, now).unwrap();
-    assert_eq!(taken, Taken::Edge { has_cell: true });
+    let (none, one) = (Tokens::ZERO, Tokens::new(1));
+    let taken = table.take(claim, one, Take::Spend, now).unwrap();
+    assert_eq!(taken, Taken::Unclaimed);
+    let taken = table.stand_and_take((claim, none), one, Take::Spend, now);
+    assert_eq!(taken.unwrap(), Taken::Edge { has_cell: true });
     assert!(
         table
             .grant(claim, Generation::default(), Tokens::new(10))

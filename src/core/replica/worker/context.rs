@@ -4,7 +4,7 @@ use super::Rule;
 use super::counts::Counts;
 use super::outbox::Outbox;
 use crate::message::Counters;
-use crate::replica::bucket::Claim;
+use crate::replica::bucket::{Claim, Moment, Take, Taken};
 use crate::replica::seat::SeatRecord;
 use crate::replica::shared::{Shared, SharedError};
 use crate::replica::standing::{StandingRecord, Wanted, counters_id, share_now};
@@ -24,8 +24,26 @@ pub(super) struct Context<'a, S> {
 }
 
 impl<S: Shared> Context<'_, S> {
+    /// Takes tokens of a cell; one that was claimed just now gets its standing share first.
+    pub(super) fn take(
+        &mut self,
+        rule: &Rule,
+        claim: Claim,
+        (cost, how): (Tokens, Take),
+        now: Moment,
+    ) -> Result<Taken, SharedError> {
+        let taken = self.table.take(claim, cost, how, now)?;
+        if taken != Taken::Unclaimed {
+            return Ok(taken);
+        }
+        match self.standing_share(&rule.spec.counters(), claim)? {
+            Some(share) => self.table.stand_and_take((claim, share), cost, how, now),
+            None => Ok(taken),
+        }
+    }
+
     /// The standing share for a cell that has been claimed; `None` if it cannot be known.
-    pub(super) fn standing_share(
+    fn standing_share(
         &mut self,
         counters: &Counters,
         claim: Claim,

@@ -180,21 +180,7 @@ impl Pending {
         };
         let how = if alone { Take::Spend } else { Take::Reserve };
         let cost = pending.charge.cost;
-        let taken = context.table.take(claim, cost, how, moment);
-        let taken = match taken {
-            Ok(Taken::Unclaimed) => {
-                let counters = rule.spec.counters();
-                match context.standing_share(&counters, claim) {
-                    Ok(Some(share)) => {
-                        let stood = (claim, share);
-                        context.table.stand_and_take(stood, cost, how, moment)
-                    }
-                    Ok(None) => taken,
-                    Err(error) => Err(error),
-                }
-            }
-            _ => taken,
-        };
+        let taken = context.take(rule, claim, (cost, how), moment);
         match taken {
             Ok(Taken::Admitted { ask_ahead }) => {
                 if ask_ahead {
