@@ -112,7 +112,7 @@ mod tests {
             }
         }
         let keys = envoy.keys();
-        assert_eq!(keys.len(), 15);
+        assert_eq!(keys.len(), 18);
         assert!(keys.contains(&"headgate.1.4.c.seat".to_owned()));
         assert!(keys.contains(&"headgate.1.4.c.watch".to_owned()));
         assert!(keys.contains(&"headgate.1.4.d.b0000001f".to_owned()));
