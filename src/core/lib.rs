@@ -8,6 +8,7 @@ pub mod message;
 pub mod owner;
 pub mod replica;
 pub mod rule;
+pub mod standing;
 pub mod trap;
 pub mod units;
 pub mod window;

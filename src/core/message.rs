@@ -2,6 +2,7 @@
 //! have been looked at once, at the edge ([`crate::message::wire`]), and the logic sees only these.
 
 use crate::key::KeyHash;
+use crate::standing::{Limit, Table};
 use crate::units::{
     Asker, Epoch, Generation, Incarnation, ReplicaId, Seat, Sequence, ServiceTime, Span, Tokens,
 };
@@ -52,6 +53,15 @@ impl Algorithm {
             Self::FixedWindow => 1,
         }
     }
+
+    /// The algorithm of a number.
+    #[must_use]
+    pub const fn of_number(number: u32) -> Option<Self> {
+        match number {
+            1 => Some(Self::FixedWindow),
+            _ => None,
+        }
+    }
 }
 
 /// A limit as a replica was configured with it, or as it is in force.
@@ -67,6 +77,40 @@ pub struct RuleSpec {
     pub period: Period,
     /// The configuration's revision, 0 where it carries none.
     pub revision: u64,
+}
+
+/// Which counters: another algorithm or period of the same rule counts afresh.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Counters {
+    /// The rule.
+    pub rule: RuleId,
+    /// How it counts.
+    pub algorithm: Algorithm,
+    /// Length of the window.
+    pub period: Period,
+}
+
+impl RuleSpec {
+    /// Whose counters it limits.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters {
+            rule: self.id.clone(),
+            algorithm: self.algorithm,
+            period: self.period,
+        }
+    }
+}
+
+/// What standing shares are computed from, as far as it concerns one replica.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Directory {
+    /// Counts the changes.
+    pub revision: u64,
+    /// The table revisions, in the order in which they were published.
+    pub tables: Vec<Table>,
+    /// The limits of the replica's rules, likewise.
+    pub limits: Vec<(Counters, Vec<Limit>)>,
 }
 
 /// Which rule a key belongs to, and what may be shown of its values.
@@ -91,6 +135,8 @@ pub struct Sender {
     pub epoch: Epoch,
     /// Bounds on service time at the moment of sending, once it has heard any.
     pub service_time: Option<crate::clock::TimeBounds>,
+    /// Revision of the directory that it knows, 0 for none.
+    pub directory: u64,
 }
 
 /// Amounts of one lease, cumulative within one generation.

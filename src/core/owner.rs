@@ -11,5 +11,6 @@ pub mod ledger;
 pub mod member;
 pub mod record;
 pub mod rules;
+pub mod seating;
 pub mod shard;
 pub mod size;

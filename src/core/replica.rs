@@ -9,5 +9,6 @@ pub mod cell;
 pub mod leader;
 pub mod seat;
 pub mod shared;
+pub mod standing;
 pub mod table;
 pub mod worker;

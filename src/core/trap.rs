@@ -8,6 +8,8 @@
 /// A trap, named after what its rule prevents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trap {
+    /// 1: the share of a seat whose replica is gone is in the pool.
+    DirtySeatForgotten,
     /// 2: a repeated ask is judged anew.
     RepeatJudgedAnew,
     /// 3: a request of an ask that is out is served from the lease as well.
@@ -18,6 +20,8 @@ pub enum Trap {
     RecallUnrecorded,
     /// 8: one key has two cells.
     TwoCells,
+    /// 9: a claim does not look at its bucket's mark.
+    ShareComesBack,
     /// 10: decisions are charged to the asker's lease, and merged there by the maximum.
     ChargedToLease,
     /// 12: a reservation is spent at once, and giving it back lowers what is used.
@@ -46,6 +50,8 @@ pub enum Trap {
     AnswersForgotten,
     /// 25: a seat spends after its time-to-live.
     SpentAfterLife,
+    /// 26: a table revision is in force as soon as it is published.
+    TableTooSoon,
 }
 
 /// Whether rules can be turned off at all.

@@ -63,6 +63,11 @@ impl WordWriter {
         self.bytes.extend_from_slice(&word.to_le_bytes());
     }
 
+    /// Adds a length.
+    pub fn length(&mut self, length: usize) {
+        self.word(u64::try_from(length).unwrap_or(u64::MAX));
+    }
+
     /// Adds two words, the lower half first.
     pub fn double(&mut self, double: u128) {
         self.bytes.extend_from_slice(&double.to_le_bytes());

@@ -61,6 +61,7 @@ impl SharedData {
         match place {
             Place::Seat => name.push_str("seat"),
             Place::Watch => name.push_str("watch"),
+            Place::Standing => name.push_str("standing"),
             Place::Bucket(index) => {
                 name.push('b');
                 let digits = (0..BUCKET_DIGITS).rev().map(|digit| index >> (4 * digit));
@@ -97,6 +98,7 @@ mod tests {
         let places = [
             Place::Seat,
             Place::Watch,
+            Place::Standing,
             Place::Bucket(0),
             Place::Bucket(0x1f),
             Place::Bucket(u32::MAX),
@@ -110,7 +112,7 @@ mod tests {
             }
         }
         let keys = envoy.keys();
-        assert_eq!(keys.len(), 15);
+        assert_eq!(keys.len(), 18);
         assert!(keys.contains(&"headgate.1.4.c.seat".to_owned()));
         assert!(keys.contains(&"headgate.1.4.c.watch".to_owned()));
         assert!(keys.contains(&"headgate.1.4.d.b0000001f".to_owned()));

@@ -32,7 +32,7 @@ pub fn plan(seed: u64) -> Plan {
     let workers = random.between(1, 3);
     let limits = limits(&mut random);
     let loaded = Span::from_millis(random.between(3_000, 12_000));
-    let quiet = Span::from_millis(random.one_of(&[20, 100, 400]));
+    let quiet = Span::from_millis(random.one_of(&[20, 100, 400, 5_500, 7_000]));
     let wall = START.plus(random.span(Span::from_secs(120)));
     let faults = if random.chance(500) {
         let times = Times {

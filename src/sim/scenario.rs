@@ -42,6 +42,10 @@ pub struct Scenario {
 /// Where service time begins: at the start of an hour.
 const START: ServiceTime = ServiceTime::new(1_800_000_000_000_000_000);
 
+/// How long replicas have been there when a scenario begins: what standing shares are computed from
+/// is in force, at the start of the first window.
+const SETTLING: Span = Span::from_secs(12);
+
 const MINUTE: u64 = 60;
 const HOUR: u64 = 3_600;
 
@@ -63,7 +67,7 @@ fn plan(replicas: usize, amount: u64, period: u64, rate: u64, seconds: u64) -> P
         passes_from: 1,
         deadline: Span::from_millis(100),
         shard: ShardConfig::default(),
-        wall: START,
+        wall: START.minus(SETTLING),
         network: Network::CLUSTER,
         sync: Span::ZERO,
         clocks_apart: Span::from_secs(1_000),
@@ -78,7 +82,7 @@ fn plan(replicas: usize, amount: u64, period: u64, rate: u64, seconds: u64) -> P
             crowd: 0,
             impatient: 0,
         },
-        quiet: Span::from_millis(500),
+        quiet: Span::from_millis(12_500),
         loaded: Span::from_secs(seconds),
         faults: Vec::new(),
         script: Vec::new(),

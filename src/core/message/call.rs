@@ -1,11 +1,12 @@
 //! The calls as wholes: Join, Ask, Watch, and their answers.
 
 use super::{
-    Answer, Ask, Exhausted, Lease, Recall, Resolution, Return, RuleSpec, SeatState, Sender,
+    Answer, Ask, Directory, Exhausted, Lease, Recall, Resolution, Return, RuleSpec, SeatState,
+    Sender,
 };
 use crate::clock::Stamps;
 use crate::key::HashKey;
-use crate::units::{Epoch, Seat, Span};
+use crate::units::{Epoch, Seat, ServiceTime, Span};
 
 /// Asks for a seat, states the rules, registers what is still held.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,12 +24,14 @@ pub struct Join {
 }
 
 /// The answer to Join.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Welcome {
     /// The leader's epoch.
     pub epoch: Epoch,
     /// The seat.
     pub seat: Seat,
+    /// When the tenancy began: only windows that begin from then on give it standing shares.
+    pub joined: ServiceTime,
     /// How long the seat lives after the sending of the last answered message.
     pub time_to_live: Span,
     /// For the estimate of service time.
@@ -37,6 +40,8 @@ pub struct Welcome {
     pub hash_key: HashKey,
     /// Unknown: the tenancy has ended, and the next incarnation is to join.
     pub seat_state: SeatState,
+    /// What standing shares are computed from; none without a seat.
+    pub directory: Option<Directory>,
 }
 
 /// A batch of asks and of what answers the owner.
@@ -80,4 +85,6 @@ pub struct WatchAnswer {
     pub recalls: Vec<Recall>,
     /// Keys of which nothing is left.
     pub exhausted: Vec<Exhausted>,
+    /// The directory, if it is another one than the sender knows.
+    pub directory: Option<Directory>,
 }

@@ -14,6 +14,7 @@ use crate::window::{Period, Window};
 use crate::wire as pb;
 
 mod call;
+mod directory;
 mod exchange;
 
 pub use call::{LEASES_PER_JOIN_MAX, RULES_PER_REPLICA_MAX};
@@ -122,7 +123,7 @@ impl From<Sender> for pb::Sender {
             seat: sender.seat.get(),
             epoch: sender.epoch.get(),
             service_time: sender.service_time.map(Into::into),
-            table_revision: 0,
+            directory: sender.directory,
         }
     }
 }
@@ -141,6 +142,7 @@ impl TryFrom<Option<pb::Sender>> for Sender {
             seat: Seat::new(sender.seat),
             epoch: Epoch::new(sender.epoch),
             service_time: sender.service_time.map(TryInto::try_into).transpose()?,
+            directory: sender.directory,
         })
     }
 }

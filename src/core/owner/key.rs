@@ -82,11 +82,16 @@ pub struct KeyState {
 }
 
 impl KeyState {
-    /// A key heard of for the first time.
+    /// A key heard of for the first time, without standing shares.
     #[must_use]
     pub fn new(key: KeyHash, rule: &RuleSpec, around: &Surroundings) -> Self {
         let window = rule.period.window_at(around.now);
-        let ledger = Ledger::new(window, around.limit);
+        Self::begun(key, rule, Ledger::new(window, around.limit))
+    }
+
+    /// A key heard of for the first time in a window that begins like this.
+    #[must_use]
+    pub fn begun(key: KeyHash, rule: &RuleSpec, ledger: Ledger) -> Self {
         Self::restored(key, rule.id.clone(), rule.period, ledger, BTreeMap::new())
     }
 
@@ -154,18 +159,28 @@ impl KeyState {
         self.waiting.is_empty() && self.ledger.window().end().plus(DEADLINE_MAX) <= now
     }
 
-    /// Begins the running window, if the one at hand is over.
+    /// The running window, if the one at hand is over.
+    #[must_use]
+    pub fn next_window(&self, now: ServiceTime) -> Option<Window> {
+        (self.ledger.window().end() <= now).then(|| self.period.window_at(now))
+    }
+
+    /// Begins the running window without standing shares, if the one at hand is over.
     pub fn roll(&mut self, around: &Surroundings, out: &mut Vec<KeyEffect>) {
-        if around.now < self.ledger.window().end() {
-            return;
+        if let Some(window) = self.next_window(around.now) {
+            self.begin(around, Ledger::new(window, around.limit), out);
         }
+    }
+
+    /// Begins a window with this ledger.
+    pub fn begin(&mut self, around: &Surroundings, ledger: Ledger, out: &mut Vec<KeyEffect>) {
         for (tenancy, holder) in self.ledger.holders() {
             if holder.recall.is_some() || holder.owes_return {
                 out.push(KeyEffect::RecallEnded(*tenancy, self.key));
             }
         }
-        let window = self.period.window_at(around.now);
-        self.ledger = Ledger::new(window, around.limit);
+        let window = ledger.window();
+        self.ledger = ledger;
         self.round = Round::None;
         self.exhausted_told = false;
         self.changed = true;

@@ -199,6 +199,18 @@ impl Ledger {
         self.holders.entry(tenancy).or_default()
     }
 
+    /// A seat's standing share of a window that begins: granted without a word.
+    pub fn stand(&mut self, tenancy: Tenancy, share: Tokens) {
+        self.grant(tenancy, share);
+    }
+
+    /// The standing share of a seat whose replica is gone: spent, for all that is known.
+    pub fn soil(&mut self, share: Tokens) {
+        let dead = share.min(self.pool);
+        self.pool = self.pool.minus(dead);
+        self.dead = self.dead.plus(dead);
+    }
+
     /// Charges a cost for good; `false` if the pool has less than has to be left for it.
     pub fn charge(&mut self, amount: Tokens, judged: Tokens) -> bool {
         let enough = judged <= self.pool;

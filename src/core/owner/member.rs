@@ -1,6 +1,6 @@
 //! The members: replicas with a seat, their heartbeat, and what there is to push to each.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::key::KeyHash;
 use crate::message::{ASKS_PER_CALL_MAX, Exhausted, Recall};
@@ -26,6 +26,8 @@ pub struct OpenWatch {
     pub received: ServiceTime,
     /// When it is answered at the latest.
     pub until: LocalTime,
+    /// The directory that the replica knew.
+    pub directory: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +47,6 @@ pub struct Member {
     pub heard: LocalTime,
     /// The open poll.
     pub watch: Option<OpenWatch>,
-    /// Keys it knows.
-    pub keys: BTreeSet<KeyHash>,
     recalls: BTreeMap<KeyHash, PendingRecall>,
     exhausted: VecDeque<Exhausted>,
 }
@@ -60,7 +60,6 @@ impl Member {
             registered,
             heard,
             watch: None,
-            keys: BTreeSet::new(),
             recalls: BTreeMap::new(),
             exhausted: VecDeque::new(),
         }
@@ -141,6 +140,7 @@ fn is_due(pending: &PendingRecall, now: LocalTime) -> bool {
 pub struct Members {
     all: BTreeMap<Tenancy, Member>,
     by_replica: BTreeMap<ReplicaId, Tenancy>,
+    by_seat: BTreeMap<Seat, Tenancy>,
 }
 
 impl Members {
@@ -196,6 +196,8 @@ impl Members {
     pub fn add(&mut self, member: Member) {
         self.by_replica
             .insert(member.stored.replica, member.stored.tenancy);
+        self.by_seat
+            .insert(member.stored.seat, member.stored.tenancy);
         self.all.insert(member.stored.tenancy, member);
     }
 
@@ -205,18 +207,30 @@ impl Members {
         if self.by_replica.get(&member.stored.replica) == Some(&tenancy) {
             self.by_replica.remove(&member.stored.replica);
         }
+        if self.by_seat.get(&member.stored.seat) == Some(&tenancy) {
+            self.by_seat.remove(&member.stored.seat);
+        }
         Some(member)
+    }
+
+    /// Who sits there.
+    #[must_use]
+    pub fn at(&self, seat: Seat) -> Option<&Member> {
+        let tenancy = self.by_seat.get(&seat)?;
+        self.all.get(tenancy)
+    }
+
+    /// The highest seat that is taken, and one.
+    #[must_use]
+    pub fn seats_taken(&self) -> u32 {
+        let last = self.by_seat.last_key_value();
+        last.map_or(0, |(seat, _)| seat.get().saturating_add(1))
     }
 
     /// The lowest seat that nobody has.
     #[must_use]
     pub fn vacant_seat(&self) -> Seat {
-        let taken: BTreeSet<u32> = self
-            .all
-            .values()
-            .map(|member| member.stored.seat.get())
-            .collect();
-        let vacant = (0..u32::MAX).find(|seat| !taken.contains(seat));
+        let vacant = (0..u32::MAX).find(|seat| !self.by_seat.contains_key(&Seat::new(*seat)));
         Seat::new(vacant.unwrap_or(u32::MAX))
     }
 }

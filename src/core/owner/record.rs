@@ -12,12 +12,16 @@ use crate::key::{HashKey, KeyHash};
 use crate::message::{AskId, Decision, RuleId};
 use crate::owner::key::{KeyState, LastAnswer};
 use crate::owner::ledger::{ChargeId, Holder, Ledger, Provisional};
+use crate::owner::seating::SeatingChange;
 use crate::units::{
     Asker, Generation, Incarnation, ReplicaId, Seat, Sequence, ServiceTime, Span, Tenancy, Tokens,
 };
 use crate::window::{Period, Window};
 
 mod proto;
+mod seating;
+
+pub use seating::write_seating;
 
 use proto::{AskerRecord, ChargeRecord, HolderRecord, KeyRecord, MemberRecord, MetaRecord};
 
@@ -52,6 +56,8 @@ pub struct StoredMember {
     pub incarnation: Incarnation,
     /// The seat.
     pub seat: Seat,
+    /// When the tenancy began.
+    pub joined: ServiceTime,
 }
 
 /// What there is only one of.
@@ -74,6 +80,8 @@ pub enum Stored {
     Member(StoredMember),
     /// What there is only one of.
     Meta(Meta),
+    /// A part of what standing shares are computed from.
+    Seating(SeatingChange),
 }
 
 /// Where a key is stored.
@@ -129,7 +137,12 @@ pub fn read(place: &[u8], value: &[u8]) -> Result<Stored, RecordError> {
                 .map(Stored::Member)
                 .ok_or_else(|| wrong("cannot be read"))
         }
-        _ => Err(wrong("is of an unknown kind")),
+        _ => match seating::read(place, value) {
+            Some(part) => part
+                .map(Stored::Seating)
+                .ok_or_else(|| wrong("cannot be read")),
+            None => Err(wrong("is of an unknown kind")),
+        },
     }
 }
 
@@ -167,6 +180,7 @@ pub fn write_member(member: &StoredMember) -> Vec<u8> {
         replica: member.replica.get().to_be_bytes().to_vec(),
         incarnation: member.incarnation.get(),
         seat: member.seat.get(),
+        joined: member.joined.get(),
     };
     record.encode_to_vec()
 }
@@ -183,6 +197,7 @@ fn member(tenancy: Tenancy, record: &MemberRecord) -> Option<StoredMember> {
         replica: ReplicaId::new(replica),
         incarnation: Incarnation::new(record.incarnation),
         seat: Seat::new(record.seat),
+        joined: ServiceTime::new(record.joined),
     })
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::message::{RuleId, RuleSpec};
+use crate::message::{Counters, RuleId, RuleSpec};
 use crate::units::{Tenancy, Tokens};
 
 /// Most rules over all replicas: each takes some hundred bytes, and what is beyond comes from a
@@ -18,24 +18,38 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// A replica states a rule; `false` if there are too many.
-    pub fn state(&mut self, by: Tenancy, rule: &RuleSpec) -> bool {
+    /// A replica states a rule. Gives the counters whose limit may be another one now; `None` if
+    /// there are too many rules.
+    pub fn state(&mut self, by: Tenancy, rule: &RuleSpec) -> Option<Vec<Counters>> {
         if !self.stated.contains_key(&rule.id) && self.stated.len() >= RULES_MAX {
-            return false;
+            return None;
         }
-        self.stated
-            .entry(rule.id.clone())
-            .or_default()
-            .insert(by, rule.clone());
-        true
+        let by_tenancy = self.stated.entry(rule.id.clone()).or_default();
+        let before = by_tenancy.get(&by);
+        if before == Some(rule) {
+            return Some(Vec::new());
+        }
+        let mut changed = vec![rule.counters()];
+        let before = before.map(RuleSpec::counters);
+        changed.extend(before.filter(|before| *before != rule.counters()));
+        by_tenancy.insert(by, rule.clone());
+        Some(changed)
     }
 
-    /// A replica is gone.
-    pub fn forget(&mut self, gone: Tenancy) {
+    /// A replica is gone. Gives the counters whose limit may be another one now.
+    pub fn forget(&mut self, gone: Tenancy) -> Vec<Counters> {
+        let mut changed = Vec::new();
         self.stated.retain(|_, by| {
-            by.remove(&gone);
+            changed.extend(by.remove(&gone).map(|rule| rule.counters()));
             !by.is_empty()
         });
+        changed
+    }
+
+    /// The counters of the rules that a replica states.
+    pub fn of(&self, tenancy: Tenancy) -> impl Iterator<Item = Counters> {
+        let rules = self.stated.values();
+        rules.filter_map(move |by| by.get(&tenancy).map(RuleSpec::counters))
     }
 
     /// The limit in force, if any replica states the rule with this period. (Another period is

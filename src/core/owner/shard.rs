@@ -15,6 +15,7 @@ use crate::owner::key::{KeyState, Surroundings};
 use crate::owner::member::Members;
 use crate::owner::record::{self, Meta};
 use crate::owner::rules::Rules;
+use crate::owner::seating::{Seating, counters_of};
 use crate::units::{Epoch, LocalTime, ServiceTime, Span, Tenancy, Tokens};
 
 mod ask;
@@ -87,6 +88,12 @@ pub struct ShardCounts {
     pub invariants_broken: u64,
 }
 
+impl ShardCounts {
+    fn died(&mut self, tokens: Tokens) {
+        self.tokens_dead = self.tokens_dead.saturating_add(tokens.get());
+    }
+}
+
 /// An open Ask call.
 #[derive(Debug)]
 struct OpenAsk {
@@ -107,6 +114,7 @@ pub struct Shard {
     meta: Meta,
     members: Members,
     rules: Rules,
+    seating: Seating,
     keys: BTreeMap<KeyHash, KeyState>,
     /// When to look at which key; `wake_of` has the same the other way round.
     wakes: BTreeSet<(ServiceTime, KeyHash)>,
@@ -192,12 +200,7 @@ impl Shard {
     }
 
     fn drop_key(&mut self, key: KeyHash) {
-        if let Some(state) = self.keys.remove(&key) {
-            for tenancy in state.ledger().holders().keys() {
-                if let Some(member) = self.members.get_mut(*tenancy) {
-                    member.keys.remove(&key);
-                }
-            }
+        if self.keys.remove(&key).is_some() {
             let place = record::key_place(key);
             self.outcome.changes.push(Change {
                 key: place,
@@ -224,6 +227,7 @@ impl Shard {
 
     /// Ends a step: answers what can be answered, and hands over what has to be stored and said.
     pub fn finish(&mut self, at: Readings) -> Outcome {
+        self.publish(at);
         self.answer_asks(at);
         self.answer_watches(at);
         for key in std::mem::take(&mut self.touched) {
@@ -276,6 +280,13 @@ impl Shard {
         let around = surroundings(&self.config, &self.members, now, limit);
         let waited = state.waiting();
         let mut effects = Vec::new();
+        if let Some(window) = state.next_window(now) {
+            let counters = counters_of(state.rule(), state.period());
+            let of = (&counters, key);
+            let ledger = self.seating.begin(of, window, &self.members, limit);
+            self.counts.died(ledger.dead());
+            state.begin(&around, ledger, &mut effects);
+        }
         step(state, &around, &mut effects);
         if !state.ledger().is_sound() {
             self.counts.invariants_broken = self.counts.invariants_broken.saturating_add(1);
@@ -377,9 +388,4 @@ fn surroundings(
         recall_timeout: config.recall_timeout,
         limit,
     }
-}
-
-/// The total of tokens that died in a ledger, for counting what a burial adds.
-fn dead_of(state: &KeyState) -> Tokens {
-    state.ledger().dead()
 }

@@ -75,6 +75,8 @@ pub enum Taken {
     },
     /// A proof says that this cost cannot be served in this window.
     Refused,
+    /// The standing share has not been looked for: see [`Bucket::stand`].
+    Unclaimed,
     /// Nobody here can say: ask.
     Edge {
         /// The key has a cell, hence may be granted a lease.
@@ -182,6 +184,7 @@ impl Bucket {
         }
         match cell.total {
             Some(proof) if now.local < proof.until && proof.left < judged => Taken::Refused,
+            _ if cell.may_stand() => Taken::Unclaimed,
             _ => Taken::Edge { has_cell: true },
         }
     }
@@ -191,7 +194,7 @@ impl Bucket {
     /// later claim, and one token would live twice.
     fn claim(&mut self, claim: Claim, now: Moment) -> bool {
         let earliest = now.service.earliest;
-        let marked = earliest < self.turned_away_until;
+        let marked = earliest < self.turned_away_until && !trap::is_off(Trap::ShareComesBack);
         let generation = if marked {
             self.turned_away_generation
         } else {
@@ -242,6 +245,16 @@ impl Bucket {
             .max(Generation::new(1));
         if trap::is_off(Trap::MarkWithoutGeneration) {
             self.turned_away_generation = Generation::default();
+        }
+    }
+
+    /// Takes in the standing share of a cell that was claimed before the share was looked for. A
+    /// fence in between, or another tenancy, leaves the cell as it is.
+    pub fn stand(&mut self, claim: Claim, share: Tokens) {
+        if let Some(cell) = self.cell(claim.key, claim.window)
+            && cell.tenant.incarnation == claim.tenant.incarnation
+        {
+            cell.stand(share);
         }
     }
 

@@ -10,7 +10,11 @@ use crate::window::Window;
 use crate::words::{WordReader, WordWriter};
 
 /// Words of one cell in shared memory.
-pub const CELL_WORDS: usize = 16;
+pub const CELL_WORDS: usize = 17;
+
+/// Bits of a cell's flags.
+const OWES_RETURN: u64 = 1;
+const STANDING_SEEN: u64 = 2;
 
 /// The seat incarnation and the epoch that a lease belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -45,6 +49,10 @@ pub struct Cell {
     pub reserved_until: LocalTime,
     /// A recall found R > 0: return again, fenced anew, when it has fallen to 0.
     pub owes_return: bool,
+    /// The seat's standing share has been looked for: it is part of G, or there is none.
+    pub standing_seen: bool,
+    /// Tokens of the standing share, if it was part of G at first.
+    pub standing: Tokens,
     /// Nothing beyond this is left.
     pub total: Option<HeldProof>,
     /// An ask ahead is out, or pointless, until then.
@@ -67,6 +75,8 @@ impl Cell {
             },
             reserved_until: LocalTime::ZERO,
             owes_return: false,
+            standing_seen: false,
+            standing: Tokens::ZERO,
             total: None,
             ahead_until: LocalTime::ZERO,
             last_grant: Tokens::ZERO,
@@ -93,6 +103,26 @@ impl Cell {
         self.tenant = tenant;
         self.owes_return = false;
         self.ahead_until = LocalTime::ZERO;
+    }
+
+    /// Takes in the seat's standing share, looked up after the cell was claimed. It counts only as
+    /// long as nothing has fenced the cell since: a fence lets go of the share for good.
+    pub fn stand(&mut self, share: Tokens) {
+        if !self.may_stand() {
+            return;
+        }
+        self.standing_seen = true;
+        self.standing = share;
+        if share > self.amounts.granted {
+            self.last_grant = share.minus(self.amounts.granted);
+            self.amounts.granted = share;
+        }
+    }
+
+    /// Whether the standing share may still be looked for.
+    #[must_use]
+    pub fn may_stand(&self) -> bool {
+        !self.standing_seen && self.amounts.generation == Generation::default()
     }
 
     /// Whether its window is certainly over, so that the place is free.
@@ -142,7 +172,8 @@ impl Cell {
             reserved: Tokens::new(words.word()?),
         };
         let reserved_until = LocalTime::new(words.word()?);
-        let owes_return = words.word()? != 0;
+        let flags = words.word()?;
+        let standing = Tokens::new(words.word()?);
         let left = Tokens::new(words.word()?);
         let until = LocalTime::new(words.word()?);
         let ahead_until = LocalTime::new(words.word()?);
@@ -154,7 +185,9 @@ impl Cell {
             tenant,
             amounts,
             reserved_until,
-            owes_return,
+            owes_return: flags & OWES_RETURN != 0,
+            standing_seen: flags & STANDING_SEEN != 0,
+            standing,
             total: (until > LocalTime::ZERO).then_some(HeldProof { left, until }),
             ahead_until,
             last_grant,
@@ -176,7 +209,9 @@ impl Cell {
         words.word(cell.amounts.used.get());
         words.word(cell.amounts.reserved.get());
         words.word(cell.reserved_until.get());
-        words.word(u64::from(cell.owes_return));
+        let flag = |set: bool, bit: u64| if set { bit } else { 0 };
+        words.word(flag(cell.owes_return, OWES_RETURN) | flag(cell.standing_seen, STANDING_SEEN));
+        words.word(cell.standing.get());
         let total = cell.total.unwrap_or(HeldProof {
             left: Tokens::ZERO,
             until: LocalTime::ZERO,

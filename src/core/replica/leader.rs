@@ -6,13 +6,15 @@
 
 use crate::message::call::{Join, WatchAnswer, Welcome};
 use crate::message::{Lease, PROTOCOL_VERSION, Return, RuleSpec, SeatState, Sender};
-use crate::replica::bucket::{Claim, Moment};
-use crate::replica::cell::{HeldProof, Tenant};
+use crate::replica::cell::Tenant;
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::{Place, Shared, SharedError, update};
+use crate::replica::standing::StandingRecord;
 use crate::replica::table::Table;
 use crate::units::{Epoch, Incarnation, LocalTime, ReplicaId, Span};
 use crate::words::{WordReader, WordWriter};
+
+mod pushes;
 
 /// How long an instance that says nothing more keeps the watch. A crashed one never says goodbye;
 /// recalls wait that long at most for another to take over.
@@ -161,7 +163,15 @@ impl Leader {
             Ok((record.incarnation, Request::Join(join)))
         };
         match (self.next, record.seated) {
-            (Next::Watch, Some(_)) => Ok((record.incarnation, Request::Watch(record.sender(now)))),
+            (Next::Watch, Some(_)) => {
+                let standing = StandingRecord::load(shared)?;
+                let mine = standing.filter(|standing| standing.incarnation == record.incarnation);
+                let sender = Sender {
+                    directory: mine.map_or(0, |standing| standing.revision),
+                    ..record.sender(now)
+                };
+                Ok((record.incarnation, Request::Watch(sender)))
+            }
             (Next::Register(epoch), Some(seated)) => {
                 let table = Table::new(shared, self.buckets);
                 let leases = table.fence_all(epoch, seated.moment(now))?;
@@ -305,6 +315,11 @@ impl Leader {
         }
         // A tenancy that has ended meanwhile joins again, as the next one.
         let current = record.incarnation == ticket.incarnation;
+        if let (true, Some(directory)) = (current, &welcome.directory) {
+            let tenancy = (record.incarnation, welcome.seat, welcome.joined);
+            let heard = welcome.stamps.received;
+            StandingRecord::of(tenancy, heard, directory, welcome.hash_key).store(shared)?;
+        }
         self.next = if current { Next::Watch } else { Next::Join };
         Ok(())
     }
@@ -333,58 +348,6 @@ impl Leader {
             SeatState::Ok => return self.take_pushes(shared, now, ticket, &answer),
         }
         Ok(Vec::new())
-    }
-
-    fn take_pushes(
-        &mut self,
-        shared: &impl Shared,
-        now: LocalTime,
-        ticket: Ticket,
-        answer: &WatchAnswer,
-    ) -> Result<Vec<Return>, SharedError> {
-        let record = SeatRecord::change(shared, ticket.incarnation, |record| {
-            if let Some(seated) = record
-                .seated
-                .as_mut()
-                .filter(|seat| seat.epoch == answer.epoch)
-            {
-                seated.heard(ticket.sent, now, answer.stamps);
-            }
-        })?;
-        let Some(seated) = record.seated else {
-            return Ok(Vec::new());
-        };
-        let nothing = answer.recalls.is_empty() && answer.exhausted.is_empty();
-        if nothing && now.since(ticket.sent) < POLL_ENDED_EARLY {
-            self.not_before = now.plus(PAUSE_AFTER_EARLY_END);
-        }
-        let tenant = Tenant {
-            incarnation: ticket.incarnation,
-            epoch: answer.epoch,
-        };
-        let moment: Moment = seated.moment(now);
-        let table = Table::new(shared, self.buckets);
-        for exhausted in &answer.exhausted {
-            let claim = Claim {
-                key: exhausted.key,
-                window: exhausted.window,
-                tenant,
-            };
-            let until = ticket.sent.plus(exhausted.total.time_to_live);
-            table.prove(
-                claim,
-                HeldProof {
-                    left: exhausted.total.left,
-                    until,
-                },
-                moment,
-            )?;
-        }
-        let mut returns = Vec::new();
-        for recall in &answer.recalls {
-            returns.extend(table.recall(*recall, tenant, moment)?);
-        }
-        Ok(returns)
     }
 }
 

@@ -87,6 +87,7 @@ impl SeatRecord {
             seat: self.seated.map_or(Seat::default(), |seated| seated.seat),
             epoch: self.seated.map_or(Epoch::default(), |seated| seated.epoch),
             service_time: self.seated.map(|seated| seated.offset.at(now)),
+            directory: 0,
         }
     }
 

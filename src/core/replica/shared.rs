@@ -10,6 +10,8 @@ pub enum Place {
     Seat,
     /// Which instance holds the watch.
     Watch,
+    /// What standing shares are computed from.
+    Standing,
     /// One bucket of cells.
     Bucket(u32),
 }

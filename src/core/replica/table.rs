@@ -63,6 +63,23 @@ impl<'a, S: Shared> Table<'a, S> {
         self.change(claim.key, |bucket| bucket.take(claim, cost, how, now))
     }
 
+    /// Takes in a standing share, then takes tokens for one request, in one go.
+    ///
+    /// # Errors
+    /// Shared memory failed; nothing was taken.
+    pub fn stand_and_take(
+        &self,
+        (claim, share): (Claim, Tokens),
+        cost: Tokens,
+        how: Take,
+        now: Moment,
+    ) -> Result<Taken, SharedError> {
+        self.change(claim.key, |bucket| {
+            bucket.stand(claim, share);
+            bucket.take(claim, cost, how, now)
+        })
+    }
+
     /// A reservation becomes spent.
     ///
     /// # Errors

@@ -11,22 +11,25 @@ use crate::key::{KeyHash, Value};
 use crate::message::RuleSpec;
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::Shared;
+use crate::replica::standing::StandingRecord;
 use crate::replica::table::Table;
 use crate::trap::{self, Trap};
 use crate::units::{Asker, LocalTime, Sequence, Span, Tokens};
 
 mod answer;
 mod call;
+mod context;
 mod counts;
 mod outbox;
 mod queue;
 mod request;
 
 pub use call::{CALLS_IN_FLIGHT_MAX, Call, CallId};
+use context::Context;
 pub use counts::Counts;
 use outbox::Outbox;
 use queue::{KeyQueue, Subject};
-use request::{Context, Pending, Progress};
+use request::{Pending, Progress};
 
 /// Most requests one worker keeps waiting. At the default deadline of 100 ms it takes 80,000
 /// requests a second, all at the edge, to get there; each holds some 300 bytes.
@@ -123,6 +126,8 @@ pub struct Worker {
     /// How long a request may wait, for calls that carry no waiting request.
     patience: Span,
     seat: Option<SeatRecord>,
+    /// A copy; read again when it says too little.
+    standing: Option<StandingRecord>,
     /// Requests that came before the replica had a seat, hence before their keys could be made.
     lobby: VecDeque<Pending>,
     queues: BTreeMap<KeyHash, KeyQueue>,
@@ -147,6 +152,7 @@ impl Worker {
             buckets,
             patience,
             seat: None,
+            standing: None,
             lobby: VecDeque::new(),
             queues: BTreeMap::new(),
             ready: BTreeSet::new(),
@@ -286,6 +292,8 @@ impl Worker {
     ) -> Context<'a, S> {
         Context {
             table: Table::new(shared, self.buckets),
+            shared,
+            standing: &mut self.standing,
             seat,
             now,
             rules: &self.rules,

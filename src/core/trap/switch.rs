@@ -38,12 +38,14 @@ impl Drop for Off {
 
 impl Trap {
     /// All of them, by their numbers.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
+        Self::DirtySeatForgotten,
         Self::RepeatJudgedAnew,
         Self::ServedElsewhere,
         Self::SpentNearBoundary,
         Self::RecallUnrecorded,
         Self::TwoCells,
+        Self::ShareComesBack,
         Self::ChargedToLease,
         Self::UsedFalls,
         Self::TimeStepsBack,
@@ -58,17 +60,20 @@ impl Trap {
         Self::TotalTakenLate,
         Self::AnswersForgotten,
         Self::SpentAfterLife,
+        Self::TableTooSoon,
     ];
 
     /// Its number in the protocol's list.
     #[must_use]
     pub const fn number(self) -> u8 {
         match self {
+            Self::DirtySeatForgotten => 1,
             Self::RepeatJudgedAnew => 2,
             Self::ServedElsewhere => 3,
             Self::SpentNearBoundary => 4,
             Self::RecallUnrecorded => 7,
             Self::TwoCells => 8,
+            Self::ShareComesBack => 9,
             Self::ChargedToLease => 10,
             Self::UsedFalls => 12,
             Self::TimeStepsBack => 13,
@@ -83,6 +88,7 @@ impl Trap {
             Self::TotalTakenLate => 23,
             Self::AnswersForgotten => 24,
             Self::SpentAfterLife => 25,
+            Self::TableTooSoon => 26,
         }
     }
 
@@ -90,11 +96,13 @@ impl Trap {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::DirtySeatForgotten => "dirty-seat-forgotten",
             Self::RepeatJudgedAnew => "repeat-judged-anew",
             Self::ServedElsewhere => "served-elsewhere",
             Self::SpentNearBoundary => "spent-near-boundary",
             Self::RecallUnrecorded => "recall-unrecorded",
             Self::TwoCells => "two-cells",
+            Self::ShareComesBack => "share-comes-back",
             Self::ChargedToLease => "charged-to-lease",
             Self::UsedFalls => "used-falls",
             Self::TimeStepsBack => "time-steps-back",
@@ -109,6 +117,7 @@ impl Trap {
             Self::TotalTakenLate => "total-taken-late",
             Self::AnswersForgotten => "answers-forgotten",
             Self::SpentAfterLife => "spent-after-life",
+            Self::TableTooSoon => "table-too-soon",
         }
     }
 
@@ -116,6 +125,9 @@ impl Trap {
     #[must_use]
     pub const fn wrong(self) -> &'static str {
         match self {
+            Self::DirtySeatForgotten => {
+                "tokens are leased that a replica spent before it died, and told nobody"
+            }
             Self::RepeatJudgedAnew => {
                 "a repeated ask is judged and charged again; of two charges one is used"
             }
@@ -127,6 +139,9 @@ impl Trap {
                 "a recall without a cell leaves no trace; a later claim takes the share again"
             }
             Self::TwoCells => "a key has two cells, each with the same lease",
+            Self::ShareComesBack => {
+                "a share that was returned without a cell is there again for the next claim"
+            }
             Self::ChargedToLease => {
                 "decisions for two workers, charged to one lease, are merged into one charge"
             }
@@ -163,6 +178,9 @@ impl Trap {
                 "an ask that is repeated after a boundary is charged in two windows"
             }
             Self::SpentAfterLife => "a seat spends tokens that others were told are gone",
+            Self::TableTooSoon => {
+                "replicas that have not heard of a table spend the shares of the old one"
+            }
         }
     }
 }

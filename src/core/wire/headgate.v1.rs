@@ -19,9 +19,9 @@ pub struct Sender {
     /// heard any. A new leader continues from it.
     #[prost(message, optional, tag = "5")]
     pub service_time: ::core::option::Option<TimeInterval>,
-    /// The highest table revision the replica has heard of.
+    /// Revision of the directory that the replica knows, 0 for none.
     #[prost(uint64, tag = "6")]
-    pub table_revision: u64,
+    pub directory: u64,
 }
 /// Bounds on service time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -136,34 +136,51 @@ pub struct JoinResponse {
     /// Key of the keyed hash that turns values into keys, 16 bytes, the same for the whole fleet.
     #[prost(bytes = "vec", tag = "5")]
     pub hash_key: ::prost::alloc::vec::Vec<u8>,
-    /// The limits in force for the rules that were stated.
-    #[prost(message, repeated, tag = "6")]
-    pub limits: ::prost::alloc::vec::Vec<Rule>,
-    /// The table of seats in force and to come.
-    #[prost(message, repeated, tag = "7")]
-    pub tables: ::prost::alloc::vec::Vec<TableRevision>,
-    /// Seats alive now; sizes a first estimate only.
-    #[prost(uint32, tag = "8")]
-    pub live_seats: u32,
     /// Unknown: the tenancy that joins has ended, and the next incarnation is to join.
     #[prost(enumeration = "SeatState", tag = "9")]
     pub seat_state: i32,
+    /// When the tenancy began: only windows that begin from then on give it standing shares.
+    #[prost(fixed64, tag = "10")]
+    pub joined_service_ns: u64,
+    /// What standing shares are computed from.
+    #[prost(message, optional, tag = "11")]
+    pub directory: ::core::option::Option<Directory>,
+}
+/// What standing shares are computed from, as far as it concerns one replica. Table revisions and
+/// limits are in the order in which they were published, the limits of one rule one after the other.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Directory {
+    /// Counts the changes.
+    #[prost(uint64, tag = "1")]
+    pub revision: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub tables: ::prost::alloc::vec::Vec<TableRevision>,
+    #[prost(message, repeated, tag = "3")]
+    pub limits: ::prost::alloc::vec::Vec<LimitInForce>,
+}
+/// A limit, for windows that begin at an instant or later.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LimitInForce {
+    #[prost(message, optional, tag = "1")]
+    pub rule: ::core::option::Option<Rule>,
+    #[prost(fixed64, tag = "2")]
+    pub effective_service_ns: u64,
 }
 /// Shares that seats hold without asking.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct TableRevision {
-    /// Ever rising.
-    #[prost(uint64, tag = "1")]
-    pub revision: u64,
-    /// In force from this instant.
+    /// Windows that begin from here on are shared by this table.
     #[prost(fixed64, tag = "2")]
     pub effective_service_ns: u64,
-    /// Number of seats the standing part is divided by.
+    /// Seats 0 to seats - 1 have a share.
     #[prost(uint32, tag = "3")]
     pub seats: u32,
-    /// Part of a limit that stands, in millionths.
+    /// Part of the limit that stands in windows of up to a minute, in millionths.
     #[prost(uint32, tag = "4")]
-    pub standing_millionths: u32,
+    pub short_part_millionths: u32,
+    /// The same in windows of up to an hour. Longer ones have no standing shares.
+    #[prost(uint32, tag = "5")]
+    pub long_part_millionths: u32,
 }
 /// One waiting request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -435,12 +452,9 @@ pub struct WatchResponse {
     /// Leases that grew while their wish was parked.
     #[prost(message, repeated, tag = "6")]
     pub leases: ::prost::alloc::vec::Vec<Lease>,
-    /// Limits that changed.
-    #[prost(message, repeated, tag = "7")]
-    pub limits: ::prost::alloc::vec::Vec<Rule>,
-    /// Table revisions in force and to come.
-    #[prost(message, repeated, tag = "8")]
-    pub tables: ::prost::alloc::vec::Vec<TableRevision>,
+    /// The directory, if it is another one than the sender knows.
+    #[prost(message, optional, tag = "9")]
+    pub directory: ::core::option::Option<Directory>,
 }
 /// The last word.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -70,6 +70,60 @@ fn most_requests_of_a_large_limit_do_not_ask() {
     );
 }
 
+/// Everybody has been there since before the window that runs now.
+fn with_shares(seed: u64, replicas: usize, limit: u64) -> World {
+    let mut world = World::new(seed, replicas, 2, vec![rule("r", limit, MINUTE)]);
+    world.run_for(Span::from_secs(31));
+    world
+}
+
+#[test]
+fn a_cold_key_is_decided_without_a_call_where_shares_stand() {
+    let mut world = with_shares(21, 3, 100);
+    load(&mut world, 60, Span::from_secs(10), 8);
+    world.run_for(Span::from_secs(11));
+    assert_eq!(world.asks_sent, 0);
+    assert_eq!(world.judge.admitted().values().sum::<u64>(), 60);
+}
+
+#[test]
+fn one_replica_gets_what_stands_at_the_others() {
+    for limit in [3, 10, 1_000] {
+        let mut world = with_shares(22, 5, limit);
+        for _ in 0..limit + 5 {
+            let after = Span::new(world.random.below(5_000_000_000));
+            let values = vec!["hot".to_owned()];
+            let arrive = Event::Arrive {
+                replica: 0,
+                worker: 0,
+                values,
+            };
+            world.schedule(after, arrive);
+        }
+        world.run_for(Span::from_secs(6));
+        let admitted: u64 = world.judge.admitted().values().sum();
+        assert_eq!((admitted, world.judge.undecided), (limit, 0));
+    }
+}
+
+#[test]
+fn a_dead_replica_costs_its_share_of_each_key_and_nothing_more() {
+    let mut world = with_shares(23, 5, 100);
+    world.replicas[4].dead = true;
+    world.run_for(Span::from_secs(6));
+    world.add_replica(2);
+    world.run_for(Span::from_millis(100));
+    load(&mut world, 300, Span::from_secs(10), 2);
+    world.run_for(Span::from_secs(11));
+    world.judge.assert_never_over(23);
+    // Half of 100 over five seats, of two keys, and what was asked of the dead one.
+    world
+        .judge
+        .assert_no_false_refusal(23, 20 + world.judge.undecided);
+    let admitted: u64 = world.judge.admitted().values().sum();
+    assert_eq!(admitted, 180);
+}
+
 #[test]
 fn windows_turn_over() {
     let mut world = World::new(7, 3, 2, vec![rule("r", 20, Span::from_secs(1))]);

@@ -4,7 +4,7 @@ use super::{Checked, WireError, bad, checked_list, required};
 use crate::key::HashKey;
 use crate::message::SeatState;
 use crate::message::call::{AskAnswer, AskCall, Join, WatchAnswer, Welcome};
-use crate::units::{Epoch, Seat, Span};
+use crate::units::{Epoch, Seat, ServiceTime, Span};
 use crate::wire as pb;
 
 /// Most rules one replica may state: a configuration of more is a mistake, and each costs the
@@ -63,10 +63,9 @@ impl From<Welcome> for pb::JoinResponse {
             time_to_live_ns: welcome.time_to_live.get(),
             stamps: Some(welcome.stamps.into()),
             hash_key: welcome.hash_key.bytes().to_vec(),
-            limits: Vec::new(),
-            tables: Vec::new(),
-            live_seats: 0,
             seat_state: pb::SeatState::from(welcome.seat_state).into(),
+            joined_service_ns: welcome.joined.get(),
+            directory: welcome.directory.map(Into::into),
         }
     }
 }
@@ -88,6 +87,8 @@ impl TryFrom<pb::JoinResponse> for Welcome {
             stamps: required(welcome.stamps, "stamps")?.into(),
             hash_key: HashKey::new(hash_key),
             seat_state: seat_state(welcome.seat_state)?,
+            joined: ServiceTime::new(welcome.joined_service_ns),
+            directory: welcome.directory.map(TryInto::try_into).transpose()?,
         })
     }
 }
@@ -161,8 +162,7 @@ impl From<WatchAnswer> for pb::WatchResponse {
             recalls: answer.recalls.into_iter().map(Into::into).collect(),
             exhausted: answer.exhausted.into_iter().map(Into::into).collect(),
             leases: Vec::new(),
-            limits: Vec::new(),
-            tables: Vec::new(),
+            directory: answer.directory.map(Into::into),
         }
     }
 }
@@ -177,6 +177,7 @@ impl TryFrom<pb::WatchResponse> for WatchAnswer {
             seat_state: seat_state(answer.seat_state)?,
             recalls: checked_list(answer.recalls, "recalls")?,
             exhausted: checked_list(answer.exhausted, "exhausted")?,
+            directory: answer.directory.map(TryInto::try_into).transpose()?,
         })
     }
 }

@@ -18,6 +18,8 @@ pub(super) struct MemberRecord {
     pub(super) incarnation: u64,
     #[prost(uint32, tag = "3")]
     pub(super) seat: u32,
+    #[prost(fixed64, tag = "4")]
+    pub(super) joined: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

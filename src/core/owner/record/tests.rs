@@ -99,6 +99,7 @@ fn meta_and_members_come_back_as_they_were() {
         replica: ReplicaId::new(u128::MAX - 5),
         incarnation: Incarnation::new(2),
         seat: Seat::new(1),
+        joined: ServiceTime::new(77),
     };
     let place = member_place(member.tenancy);
     let Stored::Member(back) = read(&place, &write_member(&member)).unwrap() else {

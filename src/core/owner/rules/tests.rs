@@ -31,7 +31,10 @@ fn the_highest_revision_counts_else_the_lowest_amount() {
     ] {
         let mut rules = Rules::default();
         for (by, (amount, revision)) in (0..).zip(&stated) {
-            assert!(rules.state(Tenancy::new(by), &spec(*amount, 60, *revision)));
+            let changed = rules.state(Tenancy::new(by), &spec(*amount, 60, *revision));
+            assert_eq!(changed, Some(vec![spec(1, 60, 0).counters()]));
+            let again = rules.state(Tenancy::new(by), &spec(*amount, 60, *revision));
+            assert_eq!(again, Some(Vec::new()));
         }
         let id = spec(1, 60, 0).id;
         let limit = rules.limit(&id, spec(1, 60, 0).period);

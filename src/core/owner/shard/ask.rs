@@ -1,8 +1,6 @@
 //! The Ask call.
 
-use super::{
-    AskAnswer, AskCall, OpenAsk, Readings, Rejection, Reply, ReplyTo, Shard, surroundings,
-};
+use super::{AskAnswer, AskCall, OpenAsk, Readings, Rejection, Reply, ReplyTo, Shard};
 use crate::message::{Answer, AnswerKind, Ask, Decision, RuleSpec};
 use crate::owner::key::KeyState;
 use crate::units::{ServiceTime, Tenancy};
@@ -64,18 +62,13 @@ impl Shard {
                 self.take_key_answer(reply, undecided(&ask));
                 return;
             }
-            let rule = descriptor.rule.clone();
+            let rule = &descriptor.rule;
             let in_force = self.rules.limit(&rule.id, rule.period);
-            let around = surroundings(
-                &self.config,
-                &self.members,
-                now,
-                in_force.unwrap_or(rule.amount),
-            );
-            self.keys.insert(key, KeyState::new(key, &rule, &around));
-        }
-        if let Some(member) = from.and_then(|from| self.members.get_mut(from)) {
-            member.keys.insert(key);
+            let limit = in_force.unwrap_or(rule.amount);
+            let (of, window) = ((&rule.counters(), key), rule.period.window_at(now));
+            let ledger = self.seating.begin(of, window, &self.members, limit);
+            self.counts.died(ledger.dead());
+            self.keys.insert(key, KeyState::begun(key, rule, ledger));
         }
         self.with_key(now, key, |state, around, out| {
             state.ask(around, from, ask, reply, out);
@@ -84,8 +77,11 @@ impl Shard {
 
     /// A replica states a rule. One that is not kept counts with the amount its asks name.
     pub(super) fn state_rule(&mut self, by: Tenancy, rule: &RuleSpec) {
-        if !self.rules.state(by, rule) {
-            self.counts.rules_full = self.counts.rules_full.saturating_add(1);
+        match self.rules.state(by, rule) {
+            Some(changed) => changed
+                .into_iter()
+                .for_each(|counters| self.seating.look_at(counters)),
+            None => self.counts.rules_full = self.counts.rules_full.saturating_add(1),
         }
     }
 

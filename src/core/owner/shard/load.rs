@@ -10,6 +10,7 @@ use crate::owner::key::KeyState;
 use crate::owner::member::{Member, Members};
 use crate::owner::record::{self, Meta, RecordError, Stored};
 use crate::owner::rules::Rules;
+use crate::owner::seating::Seating;
 use crate::trap::{self, Trap};
 use crate::units::{Epoch, ServiceTime, Tenancy};
 
@@ -37,20 +38,22 @@ impl Shard {
         let mut meta = None;
         let mut members = Members::default();
         let mut keys = BTreeMap::new();
+        let mut seating = Seating::default();
         for (place, value) in records {
             match record::read(place, value)? {
                 Stored::Meta(stored) => meta = Some(stored),
                 Stored::Member(member) => {
                     members.add(Member::new(member, start.at.local, false));
                 }
+                Stored::Seating(part) => seating.restore(part),
                 Stored::Key(state) => {
                     let key = KeyHash::from_bytes(place.get(1..).unwrap_or_default());
                     keys.extend(key.map(|key| (key, *state)));
                 }
             }
         }
-        for (key, state) in &mut keys {
-            link(*key, state, &mut members);
+        for state in keys.values_mut() {
+            bury_the_gone(state, &members);
         }
         // With an old leader's time to follow, a store without any promise still has a ceiling.
         let clock = match meta {
@@ -72,6 +75,7 @@ impl Shard {
             meta: meta.unwrap_or(fresh),
             members,
             rules: Rules::default(),
+            seating,
             keys,
             wakes: BTreeSet::new(),
             wake_of: BTreeMap::new(),
@@ -107,16 +111,13 @@ impl Shard {
     }
 }
 
-/// Tells the members of a key which keys they know. A crash may have kept a member's end without
-/// all that follows from it: what the gone held is spent.
-fn link(key: KeyHash, state: &mut KeyState, members: &mut Members) {
+/// A crash may have kept a member's end without all that follows from it: what the gone held is
+/// spent.
+fn bury_the_gone(state: &mut KeyState, members: &Members) {
     let holders: Vec<Tenancy> = state.ledger().holders().keys().copied().collect();
     for tenancy in holders {
-        match members.get_mut(tenancy) {
-            Some(member) => {
-                member.keys.insert(key);
-            }
-            None => state.bury_holder(tenancy),
+        if members.get(tenancy).is_none() {
+            state.bury_holder(tenancy);
         }
     }
 }

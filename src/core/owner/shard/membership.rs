@@ -1,6 +1,8 @@
 //! Join, Leave, and the end of a silent member's time-to-live.
 
-use super::{Readings, Rejection, Reply, ReplyTo, Shard, dead_of};
+use super::watch::Pushes;
+use super::{KeyState, Readings, Rejection, Reply, ReplyTo, Shard};
+use crate::key::KeyHash;
 use crate::message::call::{Join, Welcome};
 use crate::message::{Lease, PROTOCOL_VERSION, SeatState, Sender};
 use crate::owner::effect::Change;
@@ -26,12 +28,12 @@ impl Shard {
             return;
         };
         if known.is_none() && sender.epoch != Epoch::default() {
-            self.welcome(at, now, Seat::default(), SeatState::Unknown, reply);
+            self.welcome(at, now, None, reply);
             return;
         }
         let tenancy = match known.filter(|_| !trap::is_off(Trap::JoinedTwice)) {
             Some(tenancy) => tenancy,
-            None => match self.admit_member(at, &sender) {
+            None => match self.admit_member(at, now, &sender) {
                 Ok(tenancy) => tenancy,
                 Err(why) => {
                     self.reject(reply, why);
@@ -47,32 +49,39 @@ impl Shard {
             return;
         };
         member.heard = at.local;
-        let seat = member.stored.seat;
-        self.welcome(at, now, seat, SeatState::Ok, reply);
+        let stored = member.stored;
+        self.welcome(at, now, Some(&stored), reply);
     }
 
     fn welcome(
         &mut self,
         at: Readings,
         received: ServiceTime,
-        seat: Seat,
-        seat_state: SeatState,
+        seated: Option<&StoredMember>,
         reply: ReplyTo,
     ) {
+        let rules = seated.map(|member| self.rules.of(member.tenancy));
         let welcome = Welcome {
             epoch: self.epoch,
-            seat,
+            seat: seated.map_or(Seat::default(), |member| member.seat),
+            joined: seated.map_or(ServiceTime::ZERO, |member| member.joined),
             time_to_live: self.config.time_to_live,
             stamps: self.stamps(received, at),
             hash_key: self.meta.hash_key,
-            seat_state,
+            seat_state: seated.map_or(SeatState::Unknown, |_| SeatState::Ok),
+            directory: rules.map(|rules| self.seating.directory(rules)),
         };
         self.outcome.replies.push((reply, Reply::Welcome(welcome)));
     }
 
     /// A tenancy that is not known: a replica never seen, or the next incarnation of one, which
     /// says by joining that it holds nothing of the one before.
-    fn admit_member(&mut self, at: Readings, sender: &Sender) -> Result<Tenancy, Rejection> {
+    fn admit_member(
+        &mut self,
+        at: Readings,
+        now: ServiceTime,
+        sender: &Sender,
+    ) -> Result<Tenancy, Rejection> {
         let before = self.members.of(sender.replica).map(|member| member.stored);
         if before.is_some_and(|before| sender.incarnation < before.incarnation) {
             return Err(Rejection::OldIncarnation);
@@ -93,6 +102,7 @@ impl Shard {
             replica: sender.replica,
             incarnation: sender.incarnation,
             seat: self.members.vacant_seat(),
+            joined: now,
         };
         let value = Some(record::write_member(&stored));
         self.outcome.changes.push(Change {
@@ -158,32 +168,47 @@ impl Shard {
         let Some(member) = self.members.remove(gone) else {
             return;
         };
-        self.rules.forget(gone);
+        for counters in self.rules.forget(gone) {
+            self.seating.look_at(counters);
+        }
+        let stored = member.stored;
+        let now = self.clock.now(at.local);
+        self.seating.soil(stored.seat, stored.joined, now);
         let place = record::member_place(gone);
         self.outcome.changes.push(Change {
             key: place,
             value: None,
         });
         if let Some(watch) = member.watch {
-            let state = SeatState::Unknown;
-            self.answer_watch(at, watch.reply, watch.received, state, None);
+            let (state, nothing) = (SeatState::Unknown, Pushes::default());
+            self.answer_watch(at, watch.reply, watch.received, state, nothing);
         }
-        let now = self.clock.now(at.local);
-        for key in member.keys {
-            let before = self.keys.get(&key).map(dead_of).unwrap_or_default();
+        // Every key is looked at, once for a replica that is gone: to remember for each replica the
+        // keys that it has a standing share of would take more memory than the keys themselves.
+        let holds = |state: &KeyState| state.ledger().holders().contains_key(&gone);
+        let held: Vec<KeyHash> = self
+            .keys
+            .iter()
+            .filter(|(_, state)| holds(state))
+            .map(|(key, _)| *key)
+            .collect();
+        for key in held {
+            let dead = self.keys.get(&key).and_then(|state| {
+                let holder = state.ledger().holders().get(&gone)?;
+                let running = now.is_none_or(|now| state.next_window(now).is_none());
+                running.then(|| holder.free())
+            });
             match now {
                 Some(now) => self.with_key(now, key, |state, around, out| {
                     state.bury(around, gone, out);
                 }),
                 None => self.bury_before_time_is_known(key, gone),
             }
-            let after = self.keys.get(&key).map(dead_of).unwrap_or_default();
-            let died = after.minus(before).get();
-            self.counts.tokens_dead = self.counts.tokens_dead.saturating_add(died);
+            self.counts.died(dead.unwrap_or_default());
         }
     }
 
-    fn bury_before_time_is_known(&mut self, key: crate::key::KeyHash, gone: Tenancy) {
+    fn bury_before_time_is_known(&mut self, key: KeyHash, gone: Tenancy) {
         if let Some(state) = self.keys.get_mut(&key) {
             state.bury_holder(gone);
             self.touched.insert(key);

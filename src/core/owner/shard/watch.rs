@@ -2,9 +2,19 @@
 
 use super::{Readings, Reply, ReplyTo, Shard};
 use crate::message::call::WatchAnswer;
-use crate::message::{Exhausted, Recall, SeatState, Sender};
+use crate::message::{Directory, Exhausted, Recall, SeatState, Sender};
+use crate::owner::effect::Change;
 use crate::owner::member::OpenWatch;
+use crate::owner::record;
 use crate::units::{ServiceTime, Tenancy};
+
+/// What goes along with the answer to a poll.
+#[derive(Default)]
+pub(super) struct Pushes {
+    recalls: Vec<Recall>,
+    exhausted: Vec<Exhausted>,
+    directory: Option<Directory>,
+}
 
 impl Shard {
     /// Takes in a poll. The one before it, if still open, is answered empty.
@@ -18,7 +28,7 @@ impl Shard {
                 reply,
                 now.unwrap_or(ServiceTime::ZERO),
                 seat_state,
-                None,
+                Pushes::default(),
             );
             return;
         };
@@ -27,11 +37,16 @@ impl Shard {
             reply,
             received: now,
             until,
+            directory: sender.directory,
         };
         let member = self.members.get_mut(from);
         let before = member.and_then(|member| member.watch.replace(opened));
         if let Some(before) = before {
-            self.answer_watch(at, before.reply, before.received, SeatState::Ok, None);
+            let pushes = Pushes {
+                directory: self.news(from, before.directory),
+                ..Pushes::default()
+            };
+            self.answer_watch(at, before.reply, before.received, SeatState::Ok, pushes);
         }
     }
 
@@ -42,7 +57,8 @@ impl Shard {
             .iter()
             .filter_map(|member| {
                 let watch = member.watch?;
-                let due = watch.until <= at.local || member.has_pushes(at.local);
+                let news = watch.directory != self.seating.revision();
+                let due = watch.until <= at.local || member.has_pushes(at.local) || news;
                 due.then_some((member.stored.tenancy, watch))
             })
             .collect();
@@ -51,8 +67,32 @@ impl Shard {
                 continue;
             };
             member.watch = None;
-            let pushes = (member.take_recalls(at.local), member.take_exhausted());
-            self.answer_watch(at, watch.reply, watch.received, SeatState::Ok, Some(pushes));
+            let pushes = Pushes {
+                recalls: member.take_recalls(at.local),
+                exhausted: member.take_exhausted(),
+                directory: self.news(tenancy, watch.directory),
+            };
+            self.answer_watch(at, watch.reply, watch.received, SeatState::Ok, pushes);
+        }
+    }
+
+    /// The directory for a member that knows another one. Every answer to a poll has it, because a
+    /// replica takes an answer without one for word that nothing has changed.
+    fn news(&self, tenancy: Tenancy, known: u64) -> Option<Directory> {
+        let rules = || self.rules.of(tenancy);
+        (known != self.seating.revision()).then(|| self.seating.directory(rules()))
+    }
+
+    /// Publishes what standing shares are computed from, and stores what has changed of it.
+    pub(super) fn publish(&mut self, at: Readings) {
+        // Before all have stated their rules again, the lowest limit is not known.
+        let complete = self.members.iter().all(|member| member.registered);
+        if let Some(now) = self.clock.now(at.local).filter(|_| complete) {
+            self.seating.publish(now, &self.members, &self.rules);
+        }
+        for change in self.seating.take_changes() {
+            let (key, value) = record::write_seating(&change);
+            self.outcome.changes.push(Change { key, value });
         }
     }
 
@@ -62,17 +102,17 @@ impl Shard {
         reply: ReplyTo,
         received: ServiceTime,
         seat_state: SeatState,
-        pushes: Option<(Vec<Recall>, Vec<Exhausted>)>,
+        pushes: Pushes,
     ) {
-        let (recalls, exhausted) = pushes.unwrap_or_default();
         let stamps = self.stamps(received, at);
         let epoch = self.epoch;
         let answer = WatchAnswer {
             epoch,
             stamps,
             seat_state,
-            recalls,
-            exhausted,
+            recalls: pushes.recalls,
+            exhausted: pushes.exhausted,
+            directory: pushes.directory,
         };
         self.outcome.replies.push((reply, Reply::Watch(answer)));
     }

@@ -6,6 +6,8 @@ use crate::units::{Epoch, Incarnation};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+mod standing;
+
 const WINDOW: (u64, u64) = (1_000, 2_000);
 
 fn window() -> Window {
@@ -50,7 +52,18 @@ fn recall(key: u128, generation: u64, keep: u64) -> Recall {
 }
 
 fn take(bucket: &mut Bucket, key: u128, how: Take) -> Taken {
-    bucket.take(claim(key), Tokens::new(1), how, at(1_500))
+    take_cost(bucket, (claim(key), Tokens::new(1)), how, at(1_500))
+}
+
+/// Takes, and where the standing share has to be looked for there is none.
+fn take_cost(bucket: &mut Bucket, (claim, cost): (Claim, Tokens), how: Take, now: Moment) -> Taken {
+    match bucket.take(claim, cost, how, now) {
+        Taken::Unclaimed => {
+            bucket.stand(claim, Tokens::ZERO);
+            bucket.take(claim, cost, how, now)
+        }
+        taken => taken,
+    }
 }
 
 /// A bucket in which key 1 has been granted this much.
@@ -129,7 +142,8 @@ fn a_lease_is_spent_to_the_last_token_and_no_further() {
 #[test]
 fn a_cost_of_zero_needs_a_token_and_spends_none() {
     let mut bucket = granted(1);
-    let zero = |bucket: &mut Bucket| bucket.take(claim(1), Tokens::ZERO, Take::Spend, at(1_500));
+    let zero =
+        |bucket: &mut Bucket| take_cost(bucket, (claim(1), Tokens::ZERO), Take::Spend, at(1_500));
     assert!(matches!(zero(&mut bucket), Taken::Admitted { .. }));
     take(&mut bucket, 1, Take::Spend);
     assert_eq!(zero(&mut bucket), Taken::Edge { has_cell: true });
@@ -227,7 +241,7 @@ fn a_recall_in_a_full_bucket_marks_it() {
         ..claim(1)
     };
     bucket.turned_away_until = ServiceTime::new(9_000);
-    bucket.take(claim, Tokens::new(1), Take::Spend, at(2_500));
+    take_cost(&mut bucket, (claim, Tokens::new(1)), Take::Spend, at(2_500));
     let lease = bucket.lease(KeyHash::new(1), next).unwrap();
     assert_eq!(lease.generation, Generation::new(5));
 }
@@ -250,7 +264,7 @@ fn a_cell_is_given_up_only_when_its_window_is_over() {
         window: next,
         ..claim(1)
     };
-    let taken = bucket.take(claim, Tokens::new(1), Take::Spend, at(2_000));
+    let taken = take_cost(&mut bucket, (claim, Tokens::new(1)), Take::Spend, at(2_000));
     assert_eq!(taken, Taken::Edge { has_cell: true });
     // The mark ended with the window, so the claim starts as any other.
     let lease = bucket.lease(KeyHash::new(1), next).unwrap();
@@ -270,7 +284,7 @@ fn a_proof_refuses_what_is_above_it_until_it_ends() {
         at(1_500),
     );
     let cost = |bucket: &mut Bucket, cost: u64, now: Moment| {
-        bucket.take(claim(1), Tokens::new(cost), Take::Spend, now)
+        take_cost(bucket, (claim(1), Tokens::new(cost)), Take::Spend, now)
     };
     assert_eq!(cost(&mut bucket, 3, at(1_500)), Taken::Refused);
     assert_eq!(
@@ -316,7 +330,7 @@ fn an_expired_reservation_counts_as_spent() {
         local: at(0).local.plus(RESERVATION_MAX),
         ..at(1_500)
     };
-    bucket.take(claim(1), Tokens::new(1), Take::Spend, late);
+    take_cost(&mut bucket, (claim(1), Tokens::new(1)), Take::Spend, late);
     assert_eq!(amounts(&bucket, 1), (0, 10, 2, 0));
     bucket.release(KeyHash::new(1), window(), Tokens::new(1));
     assert_eq!(
@@ -358,7 +372,7 @@ fn a_new_tenancy_starts_with_nothing() {
         tenant: tenant(2, 1),
         ..claim(1)
     };
-    let taken = bucket.take(new, Tokens::new(1), Take::Spend, at(1_500));
+    let taken = take_cost(&mut bucket, (new, Tokens::new(1)), Take::Spend, at(1_500));
     assert_eq!(taken, Taken::Edge { has_cell: true });
 }
 
@@ -369,7 +383,7 @@ fn a_cell_that_a_stale_worker_claimed_is_adopted_empty() {
         tenant: tenant(2, 1),
         ..claim(1)
     };
-    let taken = bucket.take(new, Tokens::new(1), Take::Spend, at(1_500));
+    let taken = take_cost(&mut bucket, (new, Tokens::new(1)), Take::Spend, at(1_500));
     assert_eq!(taken, Taken::Edge { has_cell: true });
     assert_eq!(amounts(&bucket, 1), (1, 0, 0, 0));
 }

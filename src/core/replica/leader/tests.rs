@@ -3,6 +3,7 @@
 use super::*;
 use crate::clock::Stamps;
 use crate::key::{HashKey, KeyHash};
+use crate::replica::bucket::Claim;
 use crate::replica::bucket::{Take, Taken};
 use crate::units::{Generation, Incarnation, Seat, ServiceTime, Tokens};
 use crate::window::Window;
@@ -28,6 +29,8 @@ fn welcome(millis: u64, epoch: u64) -> Welcome {
     Welcome {
         epoch: Epoch::new(epoch),
         seat: Seat::new(3),
+        joined: ServiceTime::ZERO,
+        directory: None,
         time_to_live: Span::from_secs(5),
         stamps: stamps(millis),
         hash_key: HashKey::new([1; 16]),
@@ -42,6 +45,7 @@ fn answer(millis: u64, epoch: u64, seat_state: SeatState) -> WatchAnswer {
         seat_state,
         recalls: Vec::new(),
         exhausted: Vec::new(),
+        directory: None,
     }
 }
 
@@ -75,8 +79,11 @@ fn seated(memory: &Memory) -> (Leader, Ticket) {
         window,
         tenant: record.tenant(),
     };
-    let taken = table.take(claim, Tokens::new(1), Take::Spend, now).unwrap();
-    assert_eq!(taken, Taken::Edge { has_cell: true });
+    let (none, one) = (Tokens::ZERO, Tokens::new(1));
+    let taken = table.take(claim, one, Take::Spend, now).unwrap();
+    assert_eq!(taken, Taken::Unclaimed);
+    let taken = table.stand_and_take((claim, none), one, Take::Spend, now);
+    assert_eq!(taken.unwrap(), Taken::Edge { has_cell: true });
     assert!(
         table
             .grant(claim, Generation::default(), Tokens::new(10))

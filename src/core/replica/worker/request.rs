@@ -2,6 +2,7 @@
 //! all or releases all, so that a refused request costs nothing anywhere. With a single rule the
 //! reservation is spared.
 
+use super::context::Context;
 use super::counts::Counts;
 use super::outbox::Outbox;
 use super::queue::Subject;
@@ -9,7 +10,7 @@ use super::{Charge, Request, RequestId, Rule, Settled, Verdict};
 use crate::key::{KeyHash, KeyParts};
 use crate::message::{AskId, Cost, Resolution};
 use crate::replica::bucket::{Claim, Take, Taken};
-use crate::replica::seat::{SeatRecord, Seated};
+use crate::replica::seat::Seated;
 use crate::replica::shared::{Shared, SharedError};
 use crate::replica::table::Table;
 use crate::trap::{self, Trap};
@@ -50,16 +51,6 @@ pub(super) struct Pending {
     waits: bool,
     /// The first rule that nobody could decide and whose policy let the request pass.
     undecided: Option<usize>,
-}
-
-/// What a request needs to go on.
-pub(super) struct Context<'a, S> {
-    pub(super) table: Table<'a, S>,
-    pub(super) seat: &'a SeatRecord,
-    pub(super) now: LocalTime,
-    pub(super) rules: &'a [Rule],
-    pub(super) outbox: &'a mut Outbox,
-    pub(super) counts: &'a mut Counts,
 }
 
 pub(super) enum Progress {
@@ -194,7 +185,8 @@ impl Pending {
         } else {
             Take::Reserve
         };
-        let taken = context.table.take(claim, pending.charge.cost, how, moment);
+        let cost = pending.charge.cost;
+        let taken = context.take(rule, claim, (cost, how), moment);
         match taken {
             Ok(Taken::Admitted { ask_ahead }) => {
                 if ask_ahead {
@@ -212,6 +204,8 @@ impl Pending {
                 })
             }
             Ok(Taken::Refused) => Step::Refused(window),
+            // What its share depends on is not known yet.
+            Ok(Taken::Unclaimed) => Step::Edge(key),
             Ok(Taken::Edge { has_cell }) => {
                 if !has_cell {
                     context.counts.cells_missed = context.counts.cells_missed.saturating_add(1);

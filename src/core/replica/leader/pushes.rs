@@ -1,0 +1,76 @@
+//! What the owner pushes with the answer to a poll.
+
+use super::{Leader, PAUSE_AFTER_EARLY_END, POLL_ENDED_EARLY, Ticket};
+use crate::message::Return;
+use crate::message::call::WatchAnswer;
+use crate::replica::bucket::{Claim, Moment};
+use crate::replica::cell::{HeldProof, Tenant};
+use crate::replica::seat::SeatRecord;
+use crate::replica::shared::{Shared, SharedError};
+use crate::replica::standing::StandingRecord;
+use crate::replica::table::Table;
+use crate::units::LocalTime;
+
+impl Leader {
+    /// Takes in the answer to a poll: the seat lives on, tokens go back, proofs are kept.
+    pub(super) fn take_pushes(
+        &mut self,
+        shared: &impl Shared,
+        now: LocalTime,
+        ticket: Ticket,
+        answer: &WatchAnswer,
+    ) -> Result<Vec<Return>, SharedError> {
+        let record = SeatRecord::change(shared, ticket.incarnation, |record| {
+            if let Some(seated) = record
+                .seated
+                .as_mut()
+                .filter(|seat| seat.epoch == answer.epoch)
+            {
+                seated.heard(ticket.sent, now, answer.stamps);
+            }
+        })?;
+        let Some(seated) = record.seated else {
+            return Ok(Vec::new());
+        };
+        // All that was published until the poll came is in the answer, or was known.
+        let heard = answer.stamps.received;
+        let directory = answer.directory.as_ref();
+        if seated.epoch == answer.epoch {
+            StandingRecord::change(shared, ticket.incarnation, |record| {
+                record.hear(heard, directory, seated.hash_key);
+            })?;
+        }
+        let nothing =
+            answer.recalls.is_empty() && answer.exhausted.is_empty() && answer.directory.is_none();
+        if nothing && now.since(ticket.sent) < POLL_ENDED_EARLY {
+            self.not_before = now.plus(PAUSE_AFTER_EARLY_END);
+        }
+        let tenant = Tenant {
+            incarnation: ticket.incarnation,
+            epoch: answer.epoch,
+        };
+        let moment: Moment = seated.moment(now);
+        let table = Table::new(shared, self.buckets);
+        for exhausted in &answer.exhausted {
+            let claim = Claim {
+                key: exhausted.key,
+                window: exhausted.window,
+                tenant,
+            };
+            let until = ticket.sent.plus(exhausted.total.time_to_live);
+            table.prove(
+                claim,
+                HeldProof {
+                    left: exhausted.total.left,
+                    until,
+                },
+                moment,
+            )?;
+        }
+        let mut returns = Vec::new();
+        for recall in &answer.recalls {
+            returns.extend(table.recall(*recall, tenant, moment)?);
+        }
+        Ok(returns)
+    }
+}
