@@ -90,7 +90,10 @@ impl World {
         if cut_off {
             return;
         }
-        if broken || self.random.chance(self.plan.network.lost) {
+        if broken {
+            return self.schedule(BROKEN_AFTER, Event::Answer(ticket, None));
+        }
+        if self.random.chance(self.plan.network.lost) {
             return self.break_off(ticket);
         }
         if let Some(call) = call {

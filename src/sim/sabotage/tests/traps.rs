@@ -11,6 +11,7 @@ use headgate_core::units::ServiceTime;
 
 mod owner;
 mod replica;
+mod standing;
 mod time;
 
 /// Replicas of one or two workers, nothing lost and nobody there.

@@ -33,8 +33,10 @@ fn trap_15_a_join_that_makes_a_second_tenancy_is_false() {
     plan.come(&come(1_000, 0, 1));
     plan.come(&come(1_100, 0, 2));
     plan.faults = vec![(at(2_000), Fault::CrashWorker(0, 1))];
-    for turn in 0..60 {
-        plan.come(&come(2_500 + 100 * turn, 0, 1));
+    // The first tenancy's time is over in between, and what it had is lost.
+    for turn in 0..10 {
+        plan.come(&come(2_500 + 50 * turn, 0, 1));
+        plan.come(&come(7_000 + 50 * turn, 0, 1));
     }
     is_false(Trap::JoinedTwice, &plan);
 }
