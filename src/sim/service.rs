@@ -7,7 +7,7 @@ use headgate_core::clock::Stamps;
 use headgate_core::key::{HashKey, KeyHash};
 use headgate_core::message::Sender;
 use headgate_core::message::call::{AskCall, Join};
-use headgate_core::owner::clock::Readings;
+use headgate_core::owner::clock::{Readings, ServiceClock};
 use headgate_core::owner::effect::{Outcome, Reply, ReplyTo};
 use headgate_core::owner::record::RecordError;
 use headgate_core::owner::shard::{Shard, ShardConfig, ShardCounts, Start};
@@ -61,6 +61,8 @@ pub(crate) struct Service {
     dead_seen: u64,
     /// Figures of the leaders before this one.
     before: ShardCounts,
+    /// A leader that another one has followed, and that does not know it yet.
+    pub(crate) deposed: Option<Deposed>,
 }
 
 impl Service {
@@ -78,6 +80,7 @@ impl Service {
             dead: Dead::new(),
             dead_seen: 0,
             before: ShardCounts::default(),
+            deposed: None,
         }
     }
 
@@ -143,6 +146,39 @@ impl Service {
         open.into_values().map(|open| open.ticket).collect()
     }
 
+    /// The process goes on until then, but can write no more.
+    pub(crate) fn depose(&mut self, now: Truth, until: Truth, random: &mut Random) {
+        self.last = (self.time(now), now, self.clock);
+        self.store.crash(random);
+        if let Some(shard) = self.shard.take() {
+            self.before = sum(self.before, shard.counts());
+            let since = self.clock.local(Truth::ZERO);
+            let (wall, clock) = (self.wall, self.clock);
+            let open = std::mem::take(&mut self.open);
+            self.deposed = Some(Deposed {
+                epoch: self.epoch,
+                shard,
+                readings: (clock, wall, since),
+                open,
+                until,
+            });
+        }
+    }
+
+    /// A deposed leader takes in a request: its answers, or the calls that break because it ends.
+    pub(crate) fn take_deposed(&mut self, now: Truth, ticket: Ticket, body: Body) -> Said {
+        let reply = ReplyTo::new(self.next_reply);
+        self.next_reply = self.next_reply.saturating_add(1);
+        let Some(mut old) = self.deposed.take() else {
+            return Said::Ends(vec![ticket]);
+        };
+        if let Some(answers) = old.take(now, (ticket, reply), body) {
+            self.deposed = Some(old);
+            return Said::Answers(answers);
+        }
+        Said::Ends(old.open.into_values().map(|open| open.ticket).collect())
+    }
+
     /// Takes in a request; `None` if there is no process.
     pub(crate) fn take(&mut self, now: Truth, ticket: Ticket, body: Body) -> Option<Outcome> {
         let at = self.readings(now);
@@ -186,12 +222,7 @@ impl Service {
     ) -> Option<(Ticket, Reply)> {
         let open = self.open.remove(&to)?;
         let clock = self.shard.as_ref()?.clock();
-        let received = clock.stamp(open.received);
-        let sent = clock.stamp(self.clock.local(now));
-        if let (Some(stamps), Some(received), Some(sent)) = (stamps_of(&mut reply), received, sent)
-        {
-            *stamps = Stamps { received, sent };
-        }
+        stamp(&mut reply, clock, (open.received, self.clock.local(now)));
         Some((open.ticket, reply))
     }
 
@@ -217,6 +248,67 @@ impl Service {
     pub(crate) fn counts(&self) -> ShardCounts {
         let now = self.shard.as_ref().map(Shard::counts);
         now.map_or(self.before, |now| sum(self.before, now))
+    }
+}
+
+/// A leader that another one has followed. It has not noticed: it answers whoever still talks to
+/// it, until a write of its own is refused.
+#[derive(Debug)]
+pub(crate) struct Deposed {
+    pub(crate) epoch: u64,
+    shard: Shard,
+    /// Its machine's clock, its wall clock when the world began, and what the clock showed then.
+    readings: (Clock, ServiceTime, LocalTime),
+    open: BTreeMap<ReplyTo, Open>,
+    until: Truth,
+}
+
+/// What comes of a request to a deposed leader.
+pub(crate) enum Said {
+    Answers(Vec<(Ticket, Reply)>),
+    /// It ends, and with it these calls.
+    Ends(Vec<Ticket>),
+}
+
+impl Deposed {
+    /// Its answers; `None` if it has to write for them, or its time is over.
+    fn take(
+        &mut self,
+        now: Truth,
+        (ticket, reply): (Ticket, ReplyTo),
+        body: Body,
+    ) -> Option<Vec<(Ticket, Reply)>> {
+        let (clock, wall, began) = self.readings;
+        let local = clock.local(now);
+        let wall = wall.plus(local.since(began));
+        let at = Readings { local, wall };
+        let received = local;
+        self.open.insert(reply, Open { ticket, received });
+        self.shard.wake(at);
+        match body {
+            Body::Ask(call) => self.shard.ask(at, call, reply),
+            Body::Join(join) => self.shard.join(at, &join, reply),
+            Body::Watch(sender) => self.shard.watch(at, &sender, reply),
+        }
+        let outcome = self.shard.finish(at);
+        if !outcome.changes.is_empty() || self.until <= now {
+            return None;
+        }
+        let mut answers = Vec::new();
+        for (to, mut reply) in outcome.replies {
+            if let Some(open) = self.open.remove(&to) {
+                stamp(&mut reply, self.shard.clock(), (open.received, local));
+                answers.push((open.ticket, reply));
+            }
+        }
+        Some(answers)
+    }
+}
+
+fn stamp(reply: &mut Reply, clock: ServiceClock, (received, sent): (LocalTime, LocalTime)) {
+    let (received, sent) = (clock.stamp(received), clock.stamp(sent));
+    if let (Some(stamps), Some(received), Some(sent)) = (stamps_of(reply), received, sent) {
+        *stamps = Stamps { received, sent };
     }
 }
 

@@ -34,6 +34,9 @@ pub enum Fault {
     CrashService,
     /// It starts anew, maybe elsewhere. Nothing if it is there.
     StartService,
+    /// Another process leads from now on. The old one does not know it and goes on talking for so
+    /// long, or until it has something to write.
+    Depose(Span),
     /// It is stopped for so long, and goes on then.
     HaltService(Span),
     /// The wall clock of the service's machine is set forward by so many milliseconds, back if
@@ -52,6 +55,7 @@ impl Fault {
             | Self::SlowCalls(..)
             | Self::SlowAnswers(..)
             | Self::CrashService
+            | Self::Depose(_)
             | Self::HaltService(_) => true,
             Self::StartReplica(_)
             | Self::AddReplica
@@ -138,6 +142,10 @@ impl World {
             }
             Fault::CrashService => self.crash_service(),
             Fault::StartService => self.start_service()?,
+            Fault::Depose(span) => {
+                self.service.depose(now, now.plus(span), &mut self.random);
+                self.start_service()?;
+            }
             Fault::HaltService(span) => {
                 self.service_halted_until = self.service_halted_until.max(now.plus(span));
             }

@@ -91,3 +91,17 @@ fn a_halted_replica_does_not_mistake_an_old_answer_for_a_new_one() {
         is_right(plan);
     }
 }
+
+#[test]
+fn a_deposed_leader_that_goes_on_talking_gives_no_token_twice() {
+    for seed in 0..60 {
+        let mut plan = busy(seed);
+        plan.workers = 2;
+        plan.network.slow = 50;
+        plan.network.slow_by = Span::from_millis(100);
+        plan.quiet = Span::from_millis(5_500);
+        let millis = 7_000 + 53 * seed;
+        plan.faults = vec![(at(millis), Fault::Depose(Span::from_secs(2)))];
+        is_right(plan);
+    }
+}

@@ -6,7 +6,7 @@ use headgate_core::replica::worker;
 use headgate_core::units::Span;
 
 use super::{Call, Event, Purpose, World};
-use crate::service::{Body, Ticket};
+use crate::service::{Body, Said, Ticket};
 use crate::time::Truth;
 
 /// How long it takes until a refused or broken connection is known.
@@ -14,6 +14,9 @@ const BROKEN_AFTER: Span = Span::from_millis(1);
 
 /// How many broken connections in a thousand go unnoticed: the caller waits for its timeout.
 const UNNOTICED: u64 = 300;
+
+/// How many calls in a thousand go to a deposed leader while there is one.
+const TO_THE_DEPOSED: u64 = 500;
 
 impl World {
     pub(super) fn send_ask(&mut self, replica: usize, worker: usize, call: worker::Call) {
@@ -51,7 +54,12 @@ impl World {
         if cut_off {
             return;
         }
-        let epoch = self.service.epoch;
+        // Some connections still lead to a deposed leader.
+        let deposed = self.service.deposed.as_ref().map(|old| old.epoch);
+        let epoch = match deposed {
+            Some(old) if self.random.chance(TO_THE_DEPOSED) => old,
+            _ => self.service.epoch,
+        };
         for _ in 0..self.plan.network.copies(&mut self.random) {
             let after = longer(self.plan.network.travel(&mut self.random), slow);
             self.schedule(after, Event::Request(ticket, epoch, body.clone()));
@@ -63,6 +71,9 @@ impl World {
             let at = self.service_halted_until;
             return self.schedule_at(at, Event::Request(ticket, epoch, body));
         }
+        if self.service.deposed.as_ref().map(|old| old.epoch) == Some(epoch) {
+            return self.reach_deposed(ticket, body);
+        }
         // A connection ends with the process that it was made to.
         if epoch != self.service.epoch || !self.service.is_up() {
             return self.break_off(ticket);
@@ -70,6 +81,18 @@ impl World {
         self.trace(|| format!("service takes {ticket:?}"));
         if let Some(outcome) = self.service.take(self.now, ticket, body) {
             self.store(outcome);
+        }
+    }
+
+    fn reach_deposed(&mut self, ticket: Ticket, body: Body) {
+        self.trace(|| format!("the deposed leader takes {ticket:?}"));
+        match self.service.take_deposed(self.now, ticket, body) {
+            Said::Answers(answers) => {
+                for (ticket, reply) in answers {
+                    self.send_answer(ticket, reply);
+                }
+            }
+            Said::Ends(tickets) => tickets.into_iter().for_each(|it| self.break_off(it)),
         }
     }
 
