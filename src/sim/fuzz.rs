@@ -34,7 +34,7 @@ pub fn plan(seed: u64) -> Plan {
     let loaded = Span::from_millis(random.between(3_000, 12_000));
     let quiet = Span::from_millis(random.one_of(&[20, 100, 400, 5_500, 7_000]));
     let wall = START.plus(random.span(Span::from_secs(120)));
-    let faults = if random.chance(500) {
+    let mut faults = if random.chance(500) {
         let times = Times {
             wall,
             first: limits.first().map(|(_, period)| *period),
@@ -45,6 +45,14 @@ pub fn plan(seed: u64) -> Plan {
     } else {
         Vec::new()
     };
+    if !faults.is_empty() {
+        let more = Random::new(seed ^ 0x5eed_0000_0000_0001);
+        faults.extend(more_faults(
+            more,
+            replicas,
+            (Truth::ZERO.plus(quiet), loaded),
+        ));
+    }
     Plan {
         seed,
         replicas: usize::try_from(replicas).unwrap_or(1),
@@ -229,6 +237,42 @@ pub fn broken_plan(seed: u64, sabotage: Option<Sabotage>) -> Plan {
         Some(sabotage) => sabotage.applied_to(plan),
         None => plan,
     }
+}
+
+/// Faults of their own source of numbers, so that the rest of a seed's world does not depend on
+/// them.
+fn more_faults(
+    mut random: Random,
+    replicas: u64,
+    (from, loaded): (Truth, Span),
+) -> Vec<(Truth, Fault)> {
+    let mut faults = Vec::new();
+    let replica = usize::try_from(random.below(replicas)).unwrap_or(0);
+    let mut add = |per_mille, fault: &dyn Fn(&mut Random) -> Fault| {
+        if random.chance(per_mille) {
+            let at = from.plus(random.span(loaded));
+            faults.push((at, fault(&mut random)));
+        }
+    };
+    add(150, &|random| {
+        Fault::Depose(millis(random, &[20, 200, 2_000]))
+    });
+    add(150, &|random| {
+        Fault::LoseAnswers(replica, millis(random, &[5, 30, 200]))
+    });
+    add(150, &|random| {
+        let lasts = millis(random, &[2, 20]);
+        Fault::SlowAnswers(replica, lasts, millis(random, &[10, 60, 200]))
+    });
+    add(150, &|random| {
+        let lasts = millis(random, &[2, 20]);
+        Fault::SlowCalls(replica, lasts, millis(random, &[10, 60, 200]))
+    });
+    faults
+}
+
+fn millis(random: &mut Random, some: &[u64]) -> Span {
+    Span::from_millis(random.one_of(some))
 }
 
 /// Runs the world of a seed.
