@@ -62,6 +62,7 @@ impl SharedData {
             Place::Seat => name.push_str("seat"),
             Place::Watch => name.push_str("watch"),
             Place::Standing => name.push_str("standing"),
+            Place::Activity => name.push_str("activity"),
             Place::Bucket(index) => {
                 name.push('b');
                 let digits = (0..BUCKET_DIGITS).rev().map(|digit| index >> (4 * digit));
@@ -99,6 +100,7 @@ mod tests {
             Place::Seat,
             Place::Watch,
             Place::Standing,
+            Place::Activity,
             Place::Bucket(0),
             Place::Bucket(0x1f),
             Place::Bucket(u32::MAX),
@@ -112,7 +114,7 @@ mod tests {
             }
         }
         let keys = envoy.keys();
-        assert_eq!(keys.len(), 18);
+        assert_eq!(keys.len(), 21);
         assert!(keys.contains(&"headgate.1.4.c.seat".to_owned()));
         assert!(keys.contains(&"headgate.1.4.c.watch".to_owned()));
         assert!(keys.contains(&"headgate.1.4.d.b0000001f".to_owned()));

@@ -190,6 +190,19 @@ impl Worker {
         }
     }
 
+    /// One step of giving back what lies idle.
+    fn return_idle(&mut self, now: LocalTime) {
+        let Some(part) = &mut self.part else { return };
+        match part.leader.return_idle(&self.shared, now) {
+            Ok(returns) => {
+                for returned in returns {
+                    part.worker.send_return(returned);
+                }
+            }
+            Err(error) => shared_failed(&self.env.metrics, error),
+        }
+    }
+
     /// Gives core the end of one call; true if it brought an answer.
     fn take_end(
         &mut self,
@@ -324,6 +337,7 @@ impl Decider for Worker {
             }
             settled.extend(part.worker.tick(&self.shared, now));
         }
+        self.return_idle(now);
         self.send_asks(now, &mut settled);
         self.lead(now);
         self.take_census(now);

@@ -27,6 +27,8 @@ const RATES: (u64, u64) = (40, 1_500);
 #[must_use]
 pub fn plan(seed: u64) -> Plan {
     let mut random = Random::new(seed ^ 0x5eed_0000_0000_0000);
+    // What plans have since then; the rest of a seed's plan stays as it was.
+    let mut later = Random::new(seed ^ 0x1a7e_0000_0000_0000);
     let replicas = random.between(1, 6);
     let workers = random.between(1, 3);
     let limits = limits(&mut random);
@@ -49,6 +51,7 @@ pub fn plan(seed: u64) -> Plan {
         replicas: usize::try_from(replicas).unwrap_or(1),
         workers: usize::try_from(workers).unwrap_or(1),
         buckets: random.one_of(&[1, 2, 4, 64]),
+        idle_after: Span::from_millis(later.one_of(&[200, 1_000, 10_000])),
         passes_from: usize::from(random.one_of(&[0_u8, 1, 9])),
         deadline: Span::from_millis(random.one_of(&[50, 100, 250])),
         shard: ShardConfig {

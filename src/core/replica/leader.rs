@@ -14,7 +14,10 @@ use crate::replica::table::Table;
 use crate::units::{Epoch, Incarnation, LocalTime, ReplicaId, Span};
 use crate::words::{WordReader, WordWriter};
 
+mod idle;
 mod pushes;
+
+pub use idle::IDLE_AFTER;
 
 /// How long an instance that says nothing more keeps the watch. A crashed one never says goodbye;
 /// recalls wait that long at most for another to take over.
@@ -100,6 +103,7 @@ pub struct Leader {
     in_flight: Option<(Ticket, LocalTime)>,
     next_number: u64,
     not_before: LocalTime,
+    idle: idle::Walk,
 }
 
 impl Leader {
@@ -114,6 +118,7 @@ impl Leader {
             in_flight: None,
             next_number: 0,
             not_before: LocalTime::ZERO,
+            idle: idle::Walk::new(IDLE_AFTER),
         }
     }
 

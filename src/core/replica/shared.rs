@@ -12,6 +12,8 @@ pub enum Place {
     Watch,
     /// What standing shares are computed from.
     Standing,
+    /// When a request last came.
+    Activity,
     /// One bucket of cells.
     Bucket(u32),
 }

@@ -4,7 +4,7 @@ use headgate_core::owner::record::RecordError;
 use headgate_core::units::Span;
 
 use super::{Event, Slot, TICK, World};
-use crate::replica::Replica;
+use crate::replica::{Replica, Setup};
 use crate::sabotage::Sabotage;
 use crate::time::Truth;
 
@@ -56,7 +56,11 @@ impl World {
             return;
         }
         let rules = self.rules.clone();
-        let mut process = Replica::new(&mut self.random, workers, rules, self.plan.buckets);
+        let setup = Setup {
+            buckets: self.plan.buckets,
+            idle_after: self.plan.idle_after,
+        };
+        let mut process = Replica::new(&mut self.random, workers, rules, setup);
         process.memory.is_blind = self.plan.sabotage == Some(Sabotage::BlindWrites);
         slot.process = Some(process);
         slot.life = slot.life.saturating_add(1);

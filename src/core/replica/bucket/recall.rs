@@ -109,7 +109,7 @@ pub(super) fn return_owed(cell: &mut Cell) -> Option<Return> {
     Some(returned(cell))
 }
 
-fn returned(cell: &Cell) -> Return {
+pub(super) fn returned(cell: &Cell) -> Return {
     let lease = Lease {
         key: cell.key,
         window: cell.window,
