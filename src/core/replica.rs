@@ -7,6 +7,7 @@
 pub mod activity;
 pub mod bucket;
 pub mod cell;
+pub mod departure;
 pub mod leader;
 pub mod seat;
 pub mod shared;

@@ -63,6 +63,7 @@ impl SharedData {
             Place::Watch => name.push_str("watch"),
             Place::Standing => name.push_str("standing"),
             Place::Activity => name.push_str("activity"),
+            Place::Instances => name.push_str("instances"),
             Place::Bucket(index) => {
                 name.push('b');
                 let digits = (0..BUCKET_DIGITS).rev().map(|digit| index >> (4 * digit));
@@ -101,6 +102,7 @@ mod tests {
             Place::Watch,
             Place::Standing,
             Place::Activity,
+            Place::Instances,
             Place::Bucket(0),
             Place::Bucket(0x1f),
             Place::Bucket(u32::MAX),
@@ -114,7 +116,7 @@ mod tests {
             }
         }
         let keys = envoy.keys();
-        assert_eq!(keys.len(), 21);
+        assert_eq!(keys.len(), 24);
         assert!(keys.contains(&"headgate.1.4.c.seat".to_owned()));
         assert!(keys.contains(&"headgate.1.4.c.watch".to_owned()));
         assert!(keys.contains(&"headgate.1.4.d.b0000001f".to_owned()));

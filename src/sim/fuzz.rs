@@ -35,7 +35,7 @@ pub fn plan(seed: u64) -> Plan {
     let loaded = Span::from_millis(random.between(3_000, 12_000));
     let quiet = Span::from_millis(random.one_of(&[20, 100, 400, 5_500, 7_000]));
     let wall = START.plus(random.span(Span::from_secs(120)));
-    let faults = if random.chance(500) {
+    let mut faults = if random.chance(500) {
         let times = Times {
             wall,
             first: limits.first().map(|(_, period)| *period),
@@ -46,6 +46,13 @@ pub fn plan(seed: u64) -> Plan {
     } else {
         Vec::new()
     };
+    if later.chance(200) {
+        let replica = usize::try_from(later.between(0, replicas.saturating_sub(1))).unwrap_or(0);
+        let at = Truth::ZERO.plus(quiet).plus(later.span(loaded));
+        let back = at.plus(later.span(Span::from_secs(3)));
+        faults.push((at, Fault::LeaveReplica(replica)));
+        faults.push((back, Fault::StartReplica(replica)));
+    }
     Plan {
         seed,
         replicas: usize::try_from(replicas).unwrap_or(1),

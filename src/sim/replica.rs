@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use headgate_core::message::call::{AskAnswer, WatchAnswer, Welcome};
+use headgate_core::message::call::{AskAnswer, Leave, WatchAnswer, Welcome};
 use headgate_core::replica::leader::{Leader, LeaderCall, Ticket};
 use headgate_core::replica::shared::{Expected, Place, Shared, SharedError, Stored};
 use headgate_core::replica::worker::{Call, CallId, Request, RequestId, Rule, Settled, Worker};
@@ -60,6 +60,8 @@ pub(crate) enum Action {
     Joined(Ticket, Option<Welcome>),
     Watched(Ticket, Option<WatchAnswer>),
     Tick,
+    /// The plugin is removed.
+    Leave,
 }
 
 /// An action and who is to do it.
@@ -77,6 +79,7 @@ pub(crate) enum Output {
     NearBoundary(RequestId),
     Ask(usize, Call),
     Lead(usize, LeaderCall),
+    Leave(Leave),
     /// The leader's work failed in shared memory.
     Failed(SharedError),
 }
@@ -204,6 +207,13 @@ impl<'a> Turn<'a> {
                 self.lead(instance, worker);
             }
             Action::Tick => self.tick(instance, worker),
+            Action::Leave => {
+                let leave = self.check(instance.leader.leave(self, now));
+                if let Some(Some(leave)) = leave {
+                    self.push(Output::Leave(leave));
+                }
+                return;
+            }
         }
         self.send_asks(instance, worker);
     }

@@ -4,9 +4,10 @@
 //! Which instance it is, a lease in shared memory says. Two at once, for a moment, do no harm:
 //! joins of one tenancy give one seat, and every change of a cell is a compare-and-swap.
 
-use crate::message::call::{Join, WatchAnswer, Welcome};
+use crate::message::call::{Join, Leave, WatchAnswer, Welcome};
 use crate::message::{Lease, PROTOCOL_VERSION, Return, RuleSpec, SeatState, Sender};
 use crate::replica::cell::Tenant;
+use crate::replica::departure;
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::{Place, Shared, SharedError, update};
 use crate::replica::standing::StandingRecord;
@@ -260,6 +261,30 @@ impl Leader {
             words.word(now.plus(WATCH_LEASE).get());
             Ok((Some(words.into_bytes()), true))
         })
+    }
+
+    /// The last word of the replica, for its last instance: fences everything and gives what to
+    /// say; `None` if there is no seat.
+    ///
+    /// # Errors
+    /// Shared memory failed before anything has changed.
+    pub fn leave(
+        &self,
+        shared: &impl Shared,
+        now: LocalTime,
+    ) -> Result<Option<Leave>, SharedError> {
+        let mut leave = departure::leave(shared, self.buckets, now)?;
+        if let Some(leave) = &mut leave {
+            // Anything but a poll to come next means that cells may have been given up.
+            leave.complete &= self.is_watching();
+        }
+        Ok(leave)
+    }
+
+    /// Whether this instance has joined and knows of nothing against its seat.
+    #[must_use]
+    pub fn is_watching(&self) -> bool {
+        self.next == Next::Watch
     }
 
     /// Whether this is the end of the call that is out.

@@ -14,6 +14,8 @@ pub enum Place {
     Standing,
     /// When a request last came.
     Activity,
+    /// Which instances are alive.
+    Instances,
     /// One bucket of cells.
     Bucket(u32),
 }

@@ -173,6 +173,20 @@ impl<'a, S: Shared> Table<'a, S> {
         Ok(leases)
     }
 
+    /// Fences every lease of a tenancy that ends and gives them; whether none is missing, because
+    /// shared memory never failed.
+    pub fn empty_all(&self, tenant: Tenant, now: Moment) -> (Vec<Lease>, bool) {
+        let mut leases = Vec::new();
+        let mut complete = true;
+        for index in 0..self.buckets {
+            match self.change_bucket(index, &mut |bucket| bucket.empty_all(tenant, now)) {
+                Ok(emptied) => leases.extend(emptied),
+                Err(_) => complete = false,
+            }
+        }
+        (leases, complete)
+    }
+
     /// Empties every lease for a new tenancy.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ use crate::time::Truth;
 pub enum Fault {
     /// A replica's process dies.
     CrashReplica(usize),
+    /// Its plugin is removed: it leaves in an orderly way, then its process ends.
+    LeaveReplica(usize),
     /// It starts anew: another replica, with an empty memory. Nothing if it is there.
     StartReplica(usize),
     /// One more replica.
@@ -75,16 +77,11 @@ impl World {
         self.trace(|| format!("{fault:?}"));
         let now = self.now;
         match fault {
-            Fault::CrashReplica(replica) => {
-                self.forget_requests(|waiting| waiting.replica == replica);
-                if let Some(slot) = self.slots.get_mut(replica)
-                    && let Some(process) = slot.process.take()
-                {
-                    let lost = process.memory.races_lost.get();
-                    self.races_lost = self.races_lost.saturating_add(lost);
-                    slot.halted_until = now;
-                }
+            Fault::LeaveReplica(replica) => {
+                self.leave(replica);
+                self.end_replica(replica);
             }
+            Fault::CrashReplica(replica) => self.end_replica(replica),
             Fault::StartReplica(replica) => self.start_replica(replica),
             Fault::AddReplica => self.add_replica(),
             Fault::CrashWorker(replica, worker) => self.crash_worker(replica, worker),
@@ -110,6 +107,17 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    fn end_replica(&mut self, replica: usize) {
+        self.forget_requests(|waiting| waiting.replica == replica);
+        if let Some(slot) = self.slots.get_mut(replica)
+            && let Some(process) = slot.process.take()
+        {
+            let lost = process.memory.races_lost.get();
+            self.races_lost = self.races_lost.saturating_add(lost);
+            slot.halted_until = self.now;
+        }
     }
 
     fn crash_worker(&mut self, replica: usize, worker: usize) {
