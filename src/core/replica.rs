@@ -4,8 +4,10 @@
 //! values that the caller carries out, time and randomness come in as parameters. The invariant of
 //! every cell is G >= U + R; the compare-and-swap that adds to U is the moment of admission.
 
+pub mod activity;
 pub mod bucket;
 pub mod cell;
+pub mod departure;
 pub mod leader;
 pub mod seat;
 pub mod shared;

@@ -72,6 +72,9 @@ pub trait Decider: fmt::Debug {
     /// undecided because it had waited too long.
     fn gone(&mut self, stream: StreamId);
 
-    /// The root ends: nothing of this decider is called again.
-    fn close(&mut self);
+    /// The root ends; whether it may be deleted now. If not, ticks go on until [`Self::is_over`].
+    fn close(&mut self, now: LocalTime) -> bool;
+
+    /// Whether a root that ends may be deleted.
+    fn is_over(&self) -> bool;
 }

@@ -184,11 +184,25 @@ impl<D: Decider> Filter<D> {
         self.settle(settled);
     }
 
-    /// The root ends. Nothing will come for it any more, so nothing may wait.
-    pub fn close(&mut self) {
-        self.set_tick(0);
+    /// The root ends. No request will come for it any more, so none may wait. Gives whether Envoy
+    /// may delete it now; if not, it ticks on until [`Self::is_over`].
+    pub fn close(&mut self) -> bool {
         self.give_up(self.clock, |_| true);
-        self.decider.close();
+        let now = self.now().ok();
+        let may_go = now.is_none_or(|now| self.decider.close(now));
+        if may_go {
+            self.set_tick(0);
+        }
+        may_go
+    }
+
+    /// Whether a root that Envoy was asked to keep may be deleted; true once.
+    pub fn is_over(&mut self) -> bool {
+        let over = self.tick_ms > 0 && self.decider.is_over();
+        if over {
+            self.set_tick(0);
+        }
+        over
     }
 
     fn now(&mut self) -> Result<LocalTime, HostError> {

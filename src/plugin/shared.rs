@@ -62,6 +62,8 @@ impl SharedData {
             Place::Seat => name.push_str("seat"),
             Place::Watch => name.push_str("watch"),
             Place::Standing => name.push_str("standing"),
+            Place::Activity => name.push_str("activity"),
+            Place::Instances => name.push_str("instances"),
             Place::Bucket(index) => {
                 name.push('b');
                 let digits = (0..BUCKET_DIGITS).rev().map(|digit| index >> (4 * digit));
@@ -99,6 +101,8 @@ mod tests {
             Place::Seat,
             Place::Watch,
             Place::Standing,
+            Place::Activity,
+            Place::Instances,
             Place::Bucket(0),
             Place::Bucket(0x1f),
             Place::Bucket(u32::MAX),
@@ -112,7 +116,7 @@ mod tests {
             }
         }
         let keys = envoy.keys();
-        assert_eq!(keys.len(), 18);
+        assert_eq!(keys.len(), 24);
         assert!(keys.contains(&"headgate.1.4.c.seat".to_owned()));
         assert!(keys.contains(&"headgate.1.4.c.watch".to_owned()));
         assert!(keys.contains(&"headgate.1.4.d.b0000001f".to_owned()));

@@ -8,14 +8,16 @@
 
 mod calls;
 mod census;
+mod ending;
 mod link;
 #[cfg(test)]
 mod tests;
 
 use headgate_core::message::call::{AskAnswer, WatchAnswer, Welcome};
+use headgate_core::replica::departure::Presence;
 use headgate_core::replica::leader::{Leader, LeaderCall, Ticket};
 use headgate_core::replica::shared::SharedError;
-use headgate_core::replica::table::{BUCKETS_DEFAULT, Table};
+use headgate_core::replica::table::BUCKETS_DEFAULT;
 use headgate_core::replica::worker::{
     CALLS_IN_FLIGHT_MAX, Call, CallId, Charge, Counts, Request, Rule, Settled, Worker as Core,
 };
@@ -31,6 +33,7 @@ use crate::shared::SharedData;
 
 use calls::{Calls, Purpose};
 use census::Census;
+use ending::Ending;
 
 /// What needs random numbers to be made.
 #[derive(Debug)]
@@ -41,6 +44,7 @@ struct Part {
     fresh: ReplicaId,
     /// This root has claimed the watch, to state its rules.
     has_claimed: bool,
+    presence: Presence,
 }
 
 /// The decisions of one root in one worker.
@@ -51,6 +55,7 @@ pub struct Worker {
     part: Option<Part>,
     calls: Calls,
     census: Census,
+    ending: Ending,
 }
 
 impl Part {
@@ -73,6 +78,7 @@ impl Part {
             leader: Leader::new(holder, specs, BUCKETS_DEFAULT),
             fresh: ReplicaId::new(u128::from_le_bytes(env.host.random()?)),
             has_claimed: false,
+            presence: Presence::new(holder),
         })
     }
 
@@ -103,6 +109,7 @@ impl Worker {
             part: None,
             calls: Calls::new(env.clone()),
             census: Census::default(),
+            ending: Ending::default(),
             env,
         }
     }
@@ -137,6 +144,9 @@ impl Worker {
 
     /// Does what there is to do for the whole replica, if this worker holds the watch.
     fn lead(&mut self, now: LocalTime) {
+        if self.ending.has_left() {
+            return;
+        }
         let Some(part) = &mut self.part else { return };
         let call = match part.leader.next_call(&self.shared, now, part.fresh) {
             Ok(Some(call)) => call,
@@ -217,31 +227,11 @@ impl Worker {
                 self.watched(now, ticket, answer);
                 has_answer
             }
-        }
-    }
-
-    /// One step of counting the cells, if this worker holds the watch.
-    fn take_census(&mut self, now: LocalTime) {
-        let Some(part) = &self.part else { return };
-        if !self.census.take_turn(now) {
-            return;
-        }
-        let seated = part.worker.seat().and_then(|seat| seat.seated);
-        let holds = part.leader.holds_watch(&self.shared, now, false);
-        let counted = match (seated, holds) {
-            (Some(seated), Ok(true)) => {
-                let buckets = self.census.next_buckets(BUCKETS_DEFAULT);
-                let table = Table::new(&self.shared, BUCKETS_DEFAULT);
-                table.cells_in_use(buckets, seated.moment(now)).map(Some)
+            Purpose::Leave => {
+                self.ending = Ending::Over;
+                false
             }
-            (_, holds) => holds.map(|_| None),
-        };
-        let difference = match counted {
-            Ok(Some(cells)) => self.census.counted(cells, BUCKETS_DEFAULT),
-            Ok(None) => self.census.end(),
-            Err(error) => return shared_failed(&self.env.metrics, error),
-        };
-        self.env.metrics.cells_in_use(difference);
+        }
     }
 
     /// Turns what core has counted into metrics.
@@ -322,11 +312,17 @@ impl Decider for Worker {
             if let Err(error) = part.claim_watch(&self.shared, now) {
                 shared_failed(&self.env.metrics, error);
             }
+            let counts = self.ending.counts_as_alive();
+            if counts && let Err(error) = part.presence.tick(&self.shared, now) {
+                shared_failed(&self.env.metrics, error);
+            }
             settled.extend(part.worker.tick(&self.shared, now));
         }
+        self.return_idle(now);
         self.send_asks(now, &mut settled);
         self.lead(now);
         self.take_census(now);
+        self.go_on_ending(now);
         self.calls.tick(now);
         self.report();
         settled
@@ -373,8 +369,13 @@ impl Decider for Worker {
         }
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, now: LocalTime) -> bool {
         self.env.metrics.cells_in_use(self.census.end());
         self.report();
+        self.begin_ending(now)
+    }
+
+    fn is_over(&self) -> bool {
+        self.ending == Ending::Over
     }
 }

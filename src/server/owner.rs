@@ -10,8 +10,8 @@ use headgate_core::{
     clock::Stamps,
     key::HashKey,
     message::{
-        Lease, Sender,
-        call::{AskCall, Join},
+        Sender,
+        call::{AskCall, Join, Leave},
     },
     owner::{
         clock::{Readings, ServiceClock},
@@ -41,7 +41,7 @@ pub enum Request {
     /// Watch.
     Watch(Sender),
     /// Leave, with the leases that go back.
-    Leave(Sender, Vec<Lease>),
+    Leave(Leave),
 }
 
 /// A call with the way back to it.
@@ -172,7 +172,7 @@ impl Shard for Owner {
             Request::Join(join) => self.keys.join(at, &join, reply),
             Request::Ask(call) => self.keys.ask(at, call, reply),
             Request::Watch(sender) => self.keys.watch(at, &sender, reply),
-            Request::Leave(sender, leases) => self.keys.leave(at, &sender, &leases, reply),
+            Request::Leave(leave) => self.keys.leave(at, &leave, reply),
         }
         self.finish(at, step);
     }

@@ -2,9 +2,8 @@
 
 use headgate_core::{
     message::{
-        Lease,
-        call::{AskCall, Join},
-        wire::{LEASES_PER_JOIN_MAX, WireError},
+        call::{AskCall, Join, Leave},
+        wire::WireError,
     },
     owner::effect::{Rejection, Reply},
     wire as pb,
@@ -147,17 +146,8 @@ impl Counter for Calls {
         &self,
         request: Request<pb::LeaveRequest>,
     ) -> Result<Response<pb::LeaveResponse>, Status> {
-        let request = request.into_inner();
-        let sender = request.sender.try_into().map_err(invalid)?;
-        if request.leases.len() > LEASES_PER_JOIN_MAX {
-            return Err(invalid(WireError {
-                field: "leases",
-                problem: "longer than a replica may hold",
-            }));
-        }
-        let leases = request.leases.into_iter().map(Lease::try_from);
-        let leases = leases.collect::<Result<_, _>>().map_err(invalid)?;
-        match self.call(Wanted::Leave(sender, leases)).await? {
+        let leave = Leave::try_from(request.into_inner()).map_err(invalid)?;
+        match self.call(Wanted::Leave(leave)).await? {
             Reply::Left => Ok(Response::new(pb::LeaveResponse::default())),
             _ => Err(mixed_up()),
         }

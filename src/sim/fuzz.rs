@@ -17,6 +17,10 @@ use crate::sabotage::Sabotage;
 use crate::time::Truth;
 use crate::world::{Fault, Plan, Report, World};
 
+mod more;
+
+use more::{a_leave, more_faults};
+
 /// Somewhere in a minute; the seed moves it.
 const START: ServiceTime = ServiceTime::new(1_800_000_000_000_000_000);
 
@@ -28,6 +32,8 @@ const RATES: (u64, u64) = (40, 1_500);
 #[must_use]
 pub fn plan(seed: u64) -> Plan {
     let mut random = Random::new(seed ^ 0x5eed_0000_0000_0000);
+    // What plans have since then; the rest of a seed's plan stays as it was.
+    let mut later = Random::new(seed ^ 0x1a7e_0000_0000_0000);
     let replicas = random.between(1, 6);
     let workers = random.between(1, 3);
     let limits = limits(&mut random);
@@ -53,11 +59,13 @@ pub fn plan(seed: u64) -> Plan {
             (Truth::ZERO.plus(quiet), loaded),
         ));
     }
+    faults.extend(a_leave(&mut later, replicas, (quiet, loaded)));
     Plan {
         seed,
         replicas: usize::try_from(replicas).unwrap_or(1),
         workers: usize::try_from(workers).unwrap_or(1),
         buckets: random.one_of(&[1, 2, 4, 64]),
+        idle_after: Span::from_millis(later.one_of(&[200, 1_000, 10_000])),
         passes_from: usize::from(random.one_of(&[0_u8, 1, 9])),
         deadline: Span::from_millis(random.one_of(&[50, 100, 250])),
         shard: ShardConfig {
@@ -237,38 +245,6 @@ pub fn broken_plan(seed: u64, sabotage: Option<Sabotage>) -> Plan {
         Some(sabotage) => sabotage.applied_to(plan),
         None => plan,
     }
-}
-
-/// Faults of their own source of numbers, so that the rest of a seed's world does not depend on
-/// them.
-fn more_faults(
-    mut random: Random,
-    replicas: u64,
-    (from, loaded): (Truth, Span),
-) -> Vec<(Truth, Fault)> {
-    let mut faults = Vec::new();
-    let replica = usize::try_from(random.below(replicas)).unwrap_or(0);
-    let mut add = |per_mille, fault: &dyn Fn(&mut Random) -> Fault| {
-        if random.chance(per_mille) {
-            let at = from.plus(random.span(loaded));
-            faults.push((at, fault(&mut random)));
-        }
-    };
-    add(150, &|random| {
-        Fault::Depose(millis(random, &[20, 200, 2_000]))
-    });
-    add(150, &|random| {
-        Fault::LoseAnswers(replica, millis(random, &[5, 30, 200]))
-    });
-    add(150, &|random| {
-        let lasts = millis(random, &[2, 20]);
-        Fault::SlowAnswers(replica, lasts, millis(random, &[10, 60, 200]))
-    });
-    add(150, &|random| {
-        let lasts = millis(random, &[2, 20]);
-        Fault::SlowCalls(replica, lasts, millis(random, &[10, 60, 200]))
-    });
-    faults
 }
 
 fn millis(random: &mut Random, some: &[u64]) -> Span {

@@ -8,7 +8,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use headgate_core::message::call::{AskAnswer, WatchAnswer, Welcome};
+use headgate_core::message::call::{AskAnswer, Leave, WatchAnswer, Welcome};
 use headgate_core::replica::leader::{Leader, LeaderCall, Ticket};
 use headgate_core::replica::shared::{Expected, Place, Shared, SharedError, Stored};
 use headgate_core::replica::worker::{Call, CallId, Request, RequestId, Rule, Settled, Worker};
@@ -32,6 +32,14 @@ struct Instance {
     has_claimed: bool,
 }
 
+/// How a replica is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setup {
+    pub(crate) buckets: u32,
+    /// What is idle for so long goes back.
+    pub(crate) idle_after: Span,
+}
+
 /// A process with its memory.
 #[derive(Debug)]
 pub(crate) struct Replica {
@@ -39,7 +47,7 @@ pub(crate) struct Replica {
     id: ReplicaId,
     instances: Vec<RefCell<Instance>>,
     rules: Vec<Rule>,
-    buckets: u32,
+    setup: Setup,
 }
 
 /// What a worker is given to do.
@@ -52,6 +60,8 @@ pub(crate) enum Action {
     Joined(Ticket, Option<Welcome>),
     Watched(Ticket, Option<WatchAnswer>),
     Tick,
+    /// The plugin is removed.
+    Leave,
 }
 
 /// An action and who is to do it.
@@ -69,44 +79,45 @@ pub(crate) enum Output {
     NearBoundary(RequestId),
     Ask(usize, Call),
     Lead(usize, LeaderCall),
+    Leave(Leave),
     /// The leader's work failed in shared memory.
     Failed(SharedError),
 }
 
 impl Replica {
     /// A process that has just started: its memory is empty.
-    pub(crate) fn new(random: &mut Random, workers: usize, rules: Vec<Rule>, buckets: u32) -> Self {
+    pub(crate) fn new(random: &mut Random, workers: usize, rules: Vec<Rule>, setup: Setup) -> Self {
         let high = u128::from(random.next()) << 64;
         let id = ReplicaId::new(high | u128::from(random.next()));
         let instances = (0..workers)
-            .map(|_| RefCell::new(instance(random, &rules, buckets)))
+            .map(|_| RefCell::new(instance(random, &rules, setup)))
             .collect();
         Self {
             memory: Memory::default(),
             id,
             instances,
             rules,
-            buckets,
+            setup,
         }
     }
 
     /// One worker's instance of the plugin dies and starts anew; the memory lives on.
     pub(crate) fn restart_worker(&mut self, random: &mut Random, worker: usize) {
-        let fresh = instance(random, &self.rules, self.buckets);
+        let fresh = instance(random, &self.rules, self.setup);
         if let Some(place) = self.instances.get_mut(worker) {
             *place = RefCell::new(fresh);
         }
     }
 }
 
-fn instance(random: &mut Random, rules: &[Rule], buckets: u32) -> Instance {
+fn instance(random: &mut Random, rules: &[Rule], setup: Setup) -> Instance {
     let specs = rules.iter().map(|rule| rule.spec.clone()).collect();
     let asker = Asker::new(random.next());
     // For calls without a waiting request.
     let patience = Span::from_millis(100);
     Instance {
-        worker: Worker::new(asker, rules.to_vec(), buckets, patience),
-        leader: Leader::new(random.next(), specs, buckets),
+        worker: Worker::new(asker, rules.to_vec(), setup.buckets, patience),
+        leader: Leader::new(random.next(), specs, setup.buckets).idle_after(setup.idle_after),
         has_claimed: false,
     }
 }
@@ -196,6 +207,13 @@ impl<'a> Turn<'a> {
                 self.lead(instance, worker);
             }
             Action::Tick => self.tick(instance, worker),
+            Action::Leave => {
+                let leave = self.check(instance.leader.leave(self, now));
+                if let Some(Some(leave)) = leave {
+                    self.push(Output::Leave(leave));
+                }
+                return;
+            }
         }
         self.send_asks(instance, worker);
     }
@@ -206,6 +224,10 @@ impl<'a> Turn<'a> {
             instance.has_claimed = self.check(claimed).unwrap_or(false);
         }
         self.settle(instance.worker.tick(self, self.now));
+        let returns = self.check(instance.leader.return_idle(self, self.now));
+        for returned in returns.unwrap_or_default() {
+            instance.worker.send_return(returned);
+        }
         self.lead(instance, worker);
     }
 

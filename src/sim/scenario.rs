@@ -4,6 +4,7 @@
 //! requests for one replica; Zipf's exponent is 1.
 
 use headgate_core::owner::shard::ShardConfig;
+use headgate_core::replica::leader::IDLE_AFTER;
 use headgate_core::replica::table::BUCKETS_DEFAULT;
 use headgate_core::units::{ServiceTime, Span, Tokens};
 use headgate_core::window::Period;
@@ -60,6 +61,7 @@ fn plan(replicas: usize, amount: u64, period: u64, rate: u64, seconds: u64) -> P
         replicas,
         workers: 2,
         buckets: BUCKETS_DEFAULT,
+        idle_after: IDLE_AFTER,
         limits: Period::new(Span::from_secs(period))
             .map(|period| (Tokens::new(amount), period))
             .into_iter()

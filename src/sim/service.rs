@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use headgate_core::clock::Stamps;
 use headgate_core::key::{HashKey, KeyHash};
 use headgate_core::message::Sender;
-use headgate_core::message::call::{AskCall, Join};
+use headgate_core::message::call::{AskCall, Join, Leave};
 use headgate_core::owner::clock::{Readings, ServiceClock};
 use headgate_core::owner::effect::{Outcome, Reply, ReplyTo};
 use headgate_core::owner::record::RecordError;
@@ -27,6 +27,7 @@ pub(crate) enum Body {
     Ask(AskCall),
     Join(Join),
     Watch(Sender),
+    Leave(Leave),
 }
 
 /// Names a call, in the whole world.
@@ -191,6 +192,7 @@ impl Service {
             Body::Ask(call) => shard.ask(at, call, reply),
             Body::Join(join) => shard.join(at, &join, reply),
             Body::Watch(sender) => shard.watch(at, &sender, reply),
+            Body::Leave(leave) => shard.leave(at, &leave, reply),
         }
         self.finish(at)
     }
@@ -289,6 +291,7 @@ impl Deposed {
             Body::Ask(call) => self.shard.ask(at, call, reply),
             Body::Join(join) => self.shard.join(at, &join, reply),
             Body::Watch(sender) => self.shard.watch(at, &sender, reply),
+            Body::Leave(leave) => self.shard.leave(at, &leave, reply),
         }
         let outcome = self.shard.finish(at);
         if !outcome.changes.is_empty() || self.until <= now {

@@ -70,6 +70,7 @@ enum Purpose {
     Ask(CallId),
     Join(leader::Ticket),
     Watch(leader::Ticket),
+    Leave,
 }
 
 /// A call that has not ended.

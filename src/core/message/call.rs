@@ -44,6 +44,17 @@ pub struct Welcome {
     pub directory: Option<Directory>,
 }
 
+/// The last word of a replica whose plugin is removed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Leave {
+    /// Who goes.
+    pub sender: Sender,
+    /// All leases it had, fenced with nothing left in them.
+    pub leases: Vec<Lease>,
+    /// Nothing is missing from them: of every other key it has used nothing.
+    pub complete: bool,
+}
+
 /// A batch of asks and of what answers the owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AskCall {

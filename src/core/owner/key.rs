@@ -304,6 +304,18 @@ impl KeyState {
         self.report(from, lease.amounts, fenced, out);
     }
 
+    /// A replica that leaves has used nothing of what it holds here.
+    pub fn let_go(&mut self, from: Tenancy, out: &mut Vec<KeyEffect>) {
+        let holder = *self.ledger.holder(from);
+        if holder.used == Tokens::ZERO {
+            let nothing = LeaseAmounts {
+                generation: holder.generation.next(),
+                ..LeaseAmounts::default()
+            };
+            self.report(from, nothing, true, out);
+        }
+    }
+
     /// Ends a provisional charge.
     pub fn resolve(
         &mut self,

@@ -13,7 +13,10 @@ use crate::units::{Generation, LocalTime, ServiceTime, Span, Tokens};
 use crate::window::Window;
 use crate::words::{WordReader, WordWriter};
 
+mod idle;
 mod recall;
+
+pub use idle::Idle;
 
 use recall::return_owed;
 
@@ -171,6 +174,7 @@ impl Bucket {
         let judged = cost.max(Tokens::new(1));
         let free = cell.amounts.free();
         if judged <= free {
+            cell.used_at = now.local;
             match how {
                 Take::Spend => cell.amounts.used = cell.amounts.used.plus(cost),
                 Take::Reserve => {
@@ -185,7 +189,10 @@ impl Bucket {
         match cell.total {
             Some(proof) if now.local < proof.until && proof.left < judged => Taken::Refused,
             _ if cell.may_stand() => Taken::Unclaimed,
-            _ => Taken::Edge { has_cell: true },
+            _ => {
+                idle::look_for_more(cell, now.local);
+                Taken::Edge { has_cell: true }
+            }
         }
     }
 

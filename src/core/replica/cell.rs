@@ -10,7 +10,7 @@ use crate::window::Window;
 use crate::words::{WordReader, WordWriter};
 
 /// Words of one cell in shared memory.
-pub const CELL_WORDS: usize = 17;
+pub const CELL_WORDS: usize = 18;
 
 /// Bits of a cell's flags.
 const OWES_RETURN: u64 = 1;
@@ -59,6 +59,8 @@ pub struct Cell {
     pub ahead_until: LocalTime,
     /// Size of the last grant.
     pub last_grant: Tokens,
+    /// When tokens were last taken, or looked for in vain.
+    pub used_at: LocalTime,
 }
 
 impl Cell {
@@ -80,6 +82,7 @@ impl Cell {
             total: None,
             ahead_until: LocalTime::ZERO,
             last_grant: Tokens::ZERO,
+            used_at: LocalTime::ZERO,
         }
     }
 
@@ -178,6 +181,7 @@ impl Cell {
         let until = LocalTime::new(words.word()?);
         let ahead_until = LocalTime::new(words.word()?);
         let last_grant = Tokens::new(words.word()?);
+        let used_at = LocalTime::new(words.word()?);
         // An empty window marks an empty place.
         Some(Window::new(start, end).map(|window| Self {
             key,
@@ -191,6 +195,7 @@ impl Cell {
             total: (until > LocalTime::ZERO).then_some(HeldProof { left, until }),
             ahead_until,
             last_grant,
+            used_at,
         }))
     }
 
@@ -220,5 +225,6 @@ impl Cell {
         words.word(total.until.get());
         words.word(cell.ahead_until.get());
         words.word(cell.last_grant.get());
+        words.word(cell.used_at.get());
     }
 }

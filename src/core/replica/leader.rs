@@ -4,9 +4,10 @@
 //! Which instance it is, a lease in shared memory says. Two at once, for a moment, do no harm:
 //! joins of one tenancy give one seat, and every change of a cell is a compare-and-swap.
 
-use crate::message::call::{Join, WatchAnswer, Welcome};
+use crate::message::call::{Join, Leave, WatchAnswer, Welcome};
 use crate::message::{Lease, PROTOCOL_VERSION, Return, RuleSpec, SeatState, Sender};
 use crate::replica::cell::Tenant;
+use crate::replica::departure;
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::{Place, Shared, SharedError, update};
 use crate::replica::standing::StandingRecord;
@@ -14,7 +15,10 @@ use crate::replica::table::Table;
 use crate::units::{Epoch, Incarnation, LocalTime, ReplicaId, Span};
 use crate::words::{WordReader, WordWriter};
 
+mod idle;
 mod pushes;
+
+pub use idle::IDLE_AFTER;
 
 /// How long an instance that says nothing more keeps the watch. A crashed one never says goodbye;
 /// recalls wait that long at most for another to take over.
@@ -100,6 +104,7 @@ pub struct Leader {
     in_flight: Option<(Ticket, LocalTime)>,
     next_number: u64,
     not_before: LocalTime,
+    idle: idle::Walk,
 }
 
 impl Leader {
@@ -114,6 +119,7 @@ impl Leader {
             in_flight: None,
             next_number: 0,
             not_before: LocalTime::ZERO,
+            idle: idle::Walk::new(IDLE_AFTER),
         }
     }
 
@@ -255,6 +261,30 @@ impl Leader {
             words.word(now.plus(WATCH_LEASE).get());
             Ok((Some(words.into_bytes()), true))
         })
+    }
+
+    /// The last word of the replica, for its last instance: fences everything and gives what to
+    /// say; `None` if there is no seat.
+    ///
+    /// # Errors
+    /// Shared memory failed before anything has changed.
+    pub fn leave(
+        &self,
+        shared: &impl Shared,
+        now: LocalTime,
+    ) -> Result<Option<Leave>, SharedError> {
+        let mut leave = departure::leave(shared, self.buckets, now)?;
+        if let Some(leave) = &mut leave {
+            // Anything but a poll to come next means that cells may have been given up.
+            leave.complete &= self.is_watching();
+        }
+        Ok(leave)
+    }
+
+    /// Whether this instance has joined and knows of nothing against its seat.
+    #[must_use]
+    pub fn is_watching(&self) -> bool {
+        self.next == Next::Watch
     }
 
     /// Whether this is the end of the call that is out.

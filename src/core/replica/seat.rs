@@ -144,6 +144,28 @@ impl SeatRecord {
         })
     }
 
+    /// Ends a tenancy: nobody may spend under it any more, and the next one has no seat yet. `false`
+    /// if it is not the present one.
+    ///
+    /// # Errors
+    /// Shared memory failed, or there is no record; nothing has changed.
+    pub fn end(shared: &impl Shared, incarnation: Incarnation) -> Result<bool, SharedError> {
+        update(shared, Place::Seat, |bytes| {
+            let mut record = Self::decode(bytes).ok_or(SharedError::Corrupt)?;
+            if record.incarnation != incarnation {
+                return Ok((None, false));
+            }
+            record.incarnation = incarnation.next();
+            if let Some(seated) = &mut record.seated {
+                seated.alive_until = LocalTime::ZERO;
+                seated.time_to_live = Span::ZERO;
+                // The next tenancy's Join says by naming no epoch that it has no seat.
+                seated.epoch = Epoch::default();
+            }
+            Ok((Some(record.encode()), true))
+        })
+    }
+
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut words = WordReader::new(bytes);
         let replica = ReplicaId::new(words.double()?);

@@ -12,6 +12,10 @@ pub enum Place {
     Watch,
     /// What standing shares are computed from.
     Standing,
+    /// When a request last came.
+    Activity,
+    /// Which instances are alive.
+    Instances,
     /// One bucket of cells.
     Bucket(u32),
 }

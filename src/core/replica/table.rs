@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::key::KeyHash;
 use crate::message::{Lease, LeaseAmounts, Recall, Return};
-use crate::replica::bucket::{Bucket, Claim, Moment, Take, Taken};
+use crate::replica::bucket::{Bucket, Claim, Idle, Moment, Take, Taken};
 use crate::replica::cell::{HeldProof, Tenant};
 use crate::replica::shared::{Place, Shared, SharedError, update};
 use crate::units::{Epoch, Generation, LocalTime, Tokens};
@@ -186,6 +186,20 @@ impl<'a, S: Shared> Table<'a, S> {
         Ok(leases)
     }
 
+    /// Fences every lease of a tenancy that ends and gives them; whether none is missing, because
+    /// shared memory never failed.
+    pub fn empty_all(&self, tenant: Tenant, now: Moment) -> (Vec<Lease>, bool) {
+        let mut leases = Vec::new();
+        let mut complete = true;
+        for index in 0..self.buckets {
+            match self.change_bucket(index, &mut |bucket| bucket.empty_all(tenant, now)) {
+                Ok(emptied) => leases.extend(emptied),
+                Err(_) => complete = false,
+            }
+        }
+        (leases, complete)
+    }
+
     /// Empties every lease for a new tenancy.
     ///
     /// # Errors
@@ -195,6 +209,24 @@ impl<'a, S: Shared> Table<'a, S> {
             self.change_bucket(index, &mut |bucket| bucket.renounce_all(tenant, now))?;
         }
         Ok(())
+    }
+
+    /// Fences what is idle in some of the buckets and gives what to say of it.
+    ///
+    /// # Errors
+    /// Shared memory failed: some are fenced and not said; the owner finds them by recalls.
+    pub fn give_back_idle(
+        &self,
+        buckets: Range<u32>,
+        idle: Idle,
+        (tenant, now): (Tenant, Moment),
+    ) -> Result<Vec<Return>, SharedError> {
+        let mut returns = Vec::new();
+        for index in buckets {
+            let give_back = &mut |bucket: &mut Bucket| bucket.give_back_idle(idle, tenant, now);
+            returns.extend(self.change_bucket(index, give_back)?);
+        }
+        Ok(returns)
     }
 
     /// Counts the cells in use in some of the buckets. A walk over all of them at once would stall

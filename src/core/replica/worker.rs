@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::key::{KeyHash, Value};
 use crate::message::RuleSpec;
+use crate::replica::activity::Activity;
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::Shared;
 use crate::replica::standing::StandingRecord;
@@ -138,6 +139,7 @@ pub struct Worker {
     next_call: u64,
     outbox: Outbox,
     waiting: usize,
+    activity: Activity,
     counts: Counts,
 }
 
@@ -160,6 +162,7 @@ impl Worker {
             next_call: 0,
             outbox: Outbox::default(),
             waiting: 0,
+            activity: Activity::default(),
             counts: Counts::default(),
         }
     }
@@ -178,6 +181,7 @@ impl Worker {
         now: LocalTime,
         request: Request,
     ) -> Option<Settled> {
+        self.activity.saw_request();
         let pending = Pending::new(request, now, &self.rules);
         if self.waiting >= WAITING_MAX {
             self.counts.waiting_full = self.counts.waiting_full.saturating_add(1);
@@ -204,6 +208,9 @@ impl Worker {
     /// Settles what has reached its deadline, and starts what waited for a seat.
     pub fn tick(&mut self, shared: &impl Shared, now: LocalTime) -> Vec<Settled> {
         let mut settled = Vec::new();
+        if let Err(error) = self.activity.tick(shared, now) {
+            self.counts.shared_failed(error);
+        }
         self.reload_seat(shared);
         let has_seat = self.seat.is_some_and(|seat| seat.seated.is_some());
         for pending in std::mem::take(&mut self.lobby) {

@@ -155,7 +155,10 @@ impl Counter {
                 let sender: Sender = watch.sender.try_into().expect("sound");
                 shard.watch(at, &sender, reply);
             }
-            Method::Leave => unreachable!("the plugin does not leave yet"),
+            Method::Leave => {
+                let leave = pb::LeaveRequest::decode(message).expect("a Leave");
+                shard.leave(at, &leave.try_into().expect("sound"), reply);
+            }
         });
     }
 
@@ -176,7 +179,7 @@ impl Counter {
                 Reply::Welcome(welcome) => Ok(pb::JoinResponse::from(welcome).encode_to_vec()),
                 Reply::Ask(answer) => Ok(pb::AskResponse::from(answer).encode_to_vec()),
                 Reply::Watch(answer) => Ok(pb::WatchResponse::from(answer).encode_to_vec()),
-                Reply::Left => unreachable!("nobody leaves"),
+                Reply::Left => Ok(pb::LeaveResponse::default().encode_to_vec()),
                 Reply::Rejected(_) => Err(CallFailure::Status(14)),
             };
             self.answer(to, bytes);

@@ -189,6 +189,7 @@ impl Fleet {
                 let period = u64::from(root.host.tick_ms());
                 if period > 0 && root.next_tick <= now {
                     root.filter.tick();
+                    root.filter.is_over();
                     let period = u64::from(root.host.tick_ms());
                     root.next_tick = now.plus(Span::from_millis(period));
                 } else if period > 0 {

@@ -88,8 +88,13 @@ impl Decider for Scripted {
         self.gone.push(stream);
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, _now: LocalTime) -> bool {
         self.is_closed = true;
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        false
     }
 }
 

@@ -51,6 +51,17 @@ struct Root {
     slot: Slot,
 }
 
+impl Root {
+    /// Lets Envoy delete a root that it was asked to keep.
+    fn end_if_over(&self) {
+        if with(&self.slot, Filter::is_over) == Some(true)
+            && let Err(status) = proxy_wasm::hostcalls::done()
+        {
+            log::error!("headgate: the root could not be ended: {status:?}");
+        }
+    }
+}
+
 impl Context for Root {
     fn on_grpc_call_response(&mut self, token: u32, status: u32, size: usize) {
         let answer = answer(status, size);
@@ -58,12 +69,12 @@ impl Context for Root {
         with(&self.slot, |filter| {
             filter.answered(CallToken(token), answer)
         });
+        self.end_if_over();
     }
 
     fn on_done(&mut self) -> bool {
         // Envoy keeps the timer of a deleted root running, as a no-op, unless it is stopped.
-        with(&self.slot, Filter::close);
-        true
+        with(&self.slot, Filter::close).unwrap_or(true)
     }
 }
 
@@ -87,6 +98,7 @@ impl RootContext for Root {
 
     fn on_tick(&mut self) {
         with(&self.slot, Filter::tick);
+        self.end_if_over();
     }
 
     fn on_queue_ready(&mut self, queue: u32) {

@@ -22,6 +22,7 @@ pub(super) enum Purpose {
     Ask(CallId),
     Join(Ticket),
     Watch(Ticket),
+    Leave,
 }
 
 #[derive(Debug)]

@@ -3,7 +3,11 @@
 
 use std::ops::Range;
 
+use headgate_core::replica::table::{BUCKETS_DEFAULT, Table};
 use headgate_core::units::{LocalTime, Span};
+
+use super::ending::Ending;
+use super::{Worker, shared_failed};
 
 /// Buckets of one step. Reading one costs about a microsecond.
 const SLICE: u32 = 64;
@@ -58,6 +62,32 @@ impl Census {
 
     fn publish(&mut self, found: i64) -> i64 {
         found.saturating_sub(std::mem::replace(&mut self.published, found))
+    }
+}
+
+impl Worker {
+    /// One step of counting the cells, if this worker holds the watch.
+    pub(super) fn take_census(&mut self, now: LocalTime) {
+        let Some(part) = &self.part else { return };
+        if self.ending != Ending::NotYet || !self.census.take_turn(now) {
+            return;
+        }
+        let seated = part.worker.seat().and_then(|seat| seat.seated);
+        let holds = part.leader.holds_watch(&self.shared, now, false);
+        let counted = match (seated, holds) {
+            (Some(seated), Ok(true)) => {
+                let buckets = self.census.next_buckets(BUCKETS_DEFAULT);
+                let table = Table::new(&self.shared, BUCKETS_DEFAULT);
+                table.cells_in_use(buckets, seated.moment(now)).map(Some)
+            }
+            (_, holds) => holds.map(|_| None),
+        };
+        let difference = match counted {
+            Ok(Some(cells)) => self.census.counted(cells, BUCKETS_DEFAULT),
+            Ok(None) => self.census.end(),
+            Err(error) => return shared_failed(&self.env.metrics, error),
+        };
+        self.env.metrics.cells_in_use(difference);
     }
 }
 

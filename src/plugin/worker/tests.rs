@@ -320,6 +320,24 @@ fn a_new_configuration_takes_over_and_the_old_ones_requests_end() {
 }
 
 #[test]
+fn a_plugin_that_is_removed_gives_everything_back() {
+    let mut fleet = fleet(10);
+    // The second Envoy holds what the first one's share and leases do not.
+    for envoy in 0..2 {
+        let _asked = fleet.request(envoy, 1, "a");
+        fleet.pass(MILLISECOND);
+    }
+    fleet.end_old_roots(1, 2);
+    fleet.pass(Span::from_millis(2_500));
+    assert_eq!(fleet.counter.shard().members().len(), 1, "one has left");
+    for _ in 0..12 {
+        let _asked = fleet.request(0, 1, "a");
+        fleet.pass(MILLISECOND);
+    }
+    assert_eq!((count(&fleet, 200), count(&fleet, 429)), (10, 4));
+}
+
+#[test]
 fn the_cells_in_use_are_counted_once_for_all_workers() {
     let mut fleet = Fleet::new(1, 2, &rules(10));
     fleet.pass(Span::from_millis(30));

@@ -56,6 +56,14 @@ impl World {
         }
     }
 
+    /// A replica's plugin is removed in an orderly way. What its workers do in that moment comes
+    /// before, in between or after.
+    pub(super) fn leave(&mut self, replica: usize) {
+        let (worker, action) = (0, Action::Leave);
+        let fellows = self.fellows(replica);
+        self.run_turn(replica, fellows, Task { worker, action });
+    }
+
     fn run_turn(&mut self, replica: usize, fellows: Fellows, task: Task) {
         let random = Random::new(self.random.next());
         let Some(slot) = self.slots.get(replica) else {
@@ -70,6 +78,7 @@ impl World {
                 Output::NearBoundary(id) => self.oracle.is_near_boundary(id),
                 Output::Ask(worker, call) => self.send_ask(replica, worker, call),
                 Output::Lead(worker, call) => self.send_leaders(replica, worker, call),
+                Output::Leave(leave) => self.send_leave(replica, leave),
                 Output::Failed(error) => {
                     self.trace(|| format!("{replica}: {error}"));
                     self.broken = self.broken.saturating_add(1);
@@ -132,6 +141,7 @@ impl World {
                 Action::Watched(ticket, Some(answer))
             }
             (Purpose::Watch(ticket), _) => Action::Watched(ticket, None),
+            (Purpose::Leave, _) => return None,
         };
         let worker = call.worker;
         Some(Task { worker, action })

@@ -4,7 +4,7 @@ use headgate_core::owner::record::RecordError;
 use headgate_core::units::Span;
 
 use super::{Event, Slot, TICK, World};
-use crate::replica::Replica;
+use crate::replica::{Replica, Setup};
 use crate::sabotage::Sabotage;
 use crate::time::Truth;
 
@@ -13,6 +13,8 @@ use crate::time::Truth;
 pub enum Fault {
     /// A replica's process dies.
     CrashReplica(usize),
+    /// Its plugin is removed: it leaves in an orderly way, then its process ends.
+    LeaveReplica(usize),
     /// It starts anew: another replica, with an empty memory. Nothing if it is there.
     StartReplica(usize),
     /// One more replica.
@@ -49,6 +51,7 @@ impl Fault {
     pub(super) const fn silences(self) -> bool {
         match self {
             Self::CrashReplica(_)
+            | Self::LeaveReplica(_)
             | Self::HaltReplica(..)
             | Self::CutOff(..)
             | Self::LoseAnswers(..)
@@ -91,7 +94,11 @@ impl World {
             return;
         }
         let rules = self.rules.clone();
-        let mut process = Replica::new(&mut self.random, workers, rules, self.plan.buckets);
+        let setup = Setup {
+            buckets: self.plan.buckets,
+            idle_after: self.plan.idle_after,
+        };
+        let mut process = Replica::new(&mut self.random, workers, rules, setup);
         process.memory.is_blind = self.plan.sabotage == Some(Sabotage::BlindWrites);
         slot.process = Some(process);
         slot.life = slot.life.saturating_add(1);
@@ -106,16 +113,11 @@ impl World {
         self.trace(|| format!("{fault:?}"));
         let now = self.now;
         match fault {
-            Fault::CrashReplica(replica) => {
-                self.forget_requests(|waiting| waiting.replica == replica);
-                if let Some(slot) = self.slots.get_mut(replica)
-                    && let Some(process) = slot.process.take()
-                {
-                    let lost = process.memory.races_lost.get();
-                    self.races_lost = self.races_lost.saturating_add(lost);
-                    slot.halted_until = now;
-                }
+            Fault::LeaveReplica(replica) => {
+                self.leave(replica);
+                self.end_replica(replica);
             }
+            Fault::CrashReplica(replica) => self.end_replica(replica),
             Fault::StartReplica(replica) => self.start_replica(replica),
             Fault::AddReplica => self.add_replica(),
             Fault::CrashWorker(replica, worker) => self.crash_worker(replica, worker),
@@ -160,6 +162,17 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    fn end_replica(&mut self, replica: usize) {
+        self.forget_requests(|waiting| waiting.replica == replica);
+        if let Some(slot) = self.slots.get_mut(replica)
+            && let Some(process) = slot.process.take()
+        {
+            let lost = process.memory.races_lost.get();
+            self.races_lost = self.races_lost.saturating_add(lost);
+            slot.halted_until = self.now;
+        }
     }
 
     fn crash_worker(&mut self, replica: usize, worker: usize) {

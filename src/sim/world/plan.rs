@@ -24,6 +24,8 @@ pub struct Plan {
     pub workers: usize,
     /// Buckets of each one's table.
     pub buckets: u32,
+    /// What a replica does not use for so long goes back by itself.
+    pub idle_after: Span,
     /// The rules: tokens per window, and its length. Every request is under all of them.
     pub limits: Vec<(Tokens, Period)>,
     /// Rules from this one on let requests pass that nobody could decide.

@@ -1,5 +1,6 @@
 //! Calls between replicas and the service.
 
+use headgate_core::message::call::Leave;
 use headgate_core::owner::effect::Reply;
 use headgate_core::replica::leader::LeaderCall;
 use headgate_core::replica::worker;
@@ -31,6 +32,12 @@ impl World {
             LeaderCall::Watch(ticket, sender) => (Purpose::Watch(ticket), Body::Watch(sender)),
         };
         self.send(replica, worker, purpose, body, timeout);
+    }
+
+    /// Said once; if it is lost, the seat's time-to-live ends it.
+    pub(super) fn send_leave(&mut self, replica: usize, leave: Leave) {
+        let timeout = Span::from_millis(1_000);
+        self.send(replica, 0, Purpose::Leave, Body::Leave(leave), timeout);
     }
 
     fn send(&mut self, replica: usize, worker: usize, purpose: Purpose, body: Body, timeout: Span) {

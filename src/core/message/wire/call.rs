@@ -3,7 +3,7 @@
 use super::{Checked, WireError, bad, checked_list, required};
 use crate::key::HashKey;
 use crate::message::SeatState;
-use crate::message::call::{AskAnswer, AskCall, Join, WatchAnswer, Welcome};
+use crate::message::call::{AskAnswer, AskCall, Join, Leave, WatchAnswer, Welcome};
 use crate::units::{Epoch, Seat, ServiceTime, Span};
 use crate::wire as pb;
 
@@ -89,6 +89,32 @@ impl TryFrom<pb::JoinResponse> for Welcome {
             seat_state: seat_state(welcome.seat_state)?,
             joined: ServiceTime::new(welcome.joined_service_ns),
             directory: welcome.directory.map(TryInto::try_into).transpose()?,
+        })
+    }
+}
+
+impl From<Leave> for pb::LeaveRequest {
+    fn from(leave: Leave) -> Self {
+        Self {
+            sender: Some(leave.sender.into()),
+            leases: leave.leases.into_iter().map(Into::into).collect(),
+            complete: leave.complete,
+        }
+    }
+}
+
+impl TryFrom<pb::LeaveRequest> for Leave {
+    type Error = WireError;
+
+    fn try_from(leave: pb::LeaveRequest) -> Checked<Self> {
+        if leave.leases.len() > LEASES_PER_JOIN_MAX {
+            return bad("leases", "longer than a replica may hold");
+        }
+        let leases = leave.leases.into_iter().map(TryInto::try_into);
+        Ok(Self {
+            sender: leave.sender.try_into()?,
+            leases: leases.collect::<Checked<_>>()?,
+            complete: leave.complete,
         })
     }
 }

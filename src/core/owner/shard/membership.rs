@@ -1,10 +1,12 @@
 //! Join, Leave, and the end of a silent member's time-to-live.
 
+use std::collections::BTreeSet;
+
 use super::watch::Pushes;
 use super::{KeyState, Readings, Rejection, Reply, ReplyTo, Shard};
 use crate::key::KeyHash;
-use crate::message::call::{Join, Welcome};
-use crate::message::{Lease, PROTOCOL_VERSION, SeatState, Sender};
+use crate::message::call::{Join, Leave, Welcome};
+use crate::message::{PROTOCOL_VERSION, SeatState, Sender};
 use crate::owner::effect::Change;
 use crate::owner::member::Member;
 use crate::owner::record::{self, StoredMember};
@@ -131,21 +133,39 @@ impl Shard {
         }
     }
 
-    /// Takes in a Leave: what comes with it goes back, the rest counts as spent.
-    pub fn leave(&mut self, at: Readings, sender: &Sender, leases: &[Lease], reply: ReplyTo) {
+    /// Takes in a Leave: what comes with it goes back; so does what it cannot have used, if nothing
+    /// is missing; the rest counts as spent. Every lease is fenced, so it counts without a
+    /// registration.
+    pub fn leave(&mut self, at: Readings, leave: &Leave, reply: ReplyTo) {
         let Some(now) = self.clock.now(at.local) else {
             self.reject(reply, Rejection::Recovering);
             return;
         };
+        let sender = &leave.sender;
         if let Some(tenancy) = self.members.find(sender.replica, sender.incarnation) {
-            for lease in leases {
+            for lease in &leave.leases {
                 self.with_key(now, lease.key, |state, _, out| {
                     state.register(tenancy, lease, false, true, out);
                 });
             }
+            if leave.complete {
+                self.let_go(now, tenancy, leave);
+            }
             self.bury(at, tenancy);
         }
         self.outcome.replies.push((reply, Reply::Left));
+    }
+
+    /// A member that leaves has never had a cell for these keys: their standing shares are whole.
+    fn let_go(&mut self, now: ServiceTime, tenancy: Tenancy, leave: &Leave) {
+        let listed: BTreeSet<KeyHash> = leave.leases.iter().map(|lease| lease.key).collect();
+        let untouched = |(key, state): &(&KeyHash, &KeyState)| {
+            state.ledger().holders().contains_key(&tenancy) && !listed.contains(*key)
+        };
+        let keys: Vec<KeyHash> = self.keys.iter().filter(untouched).map(|it| *it.0).collect();
+        for key in keys {
+            self.with_key(now, key, |state, _, out| state.let_go(tenancy, out));
+        }
     }
 
     /// Members that have been silent for their time-to-live are gone.

@@ -86,6 +86,19 @@ impl Bucket {
         .collect()
     }
 
+    /// Fences every live cell of a tenancy that ends, and keeps nothing. Gives what was used.
+    pub fn empty_all(&mut self, tenant: Tenant, now: Moment) -> Vec<Lease> {
+        let live = |cell: &Cell| !cell.is_over(now.service.earliest);
+        let mine = |cell: &Cell| cell.tenant.incarnation == tenant.incarnation;
+        let cells = self.cells.iter_mut().flatten();
+        let fenced = cells.filter(|cell| live(cell) && mine(cell)).map(|cell| {
+            cell.settle_expired(now.local);
+            cell.fence(Tokens::ZERO);
+            returned(cell).lease
+        });
+        fenced.collect()
+    }
+
     /// Empties every live cell for a new tenancy: what the old one held counts as spent. Proofs
     /// stay, since what is left of a window never grows.
     pub fn renounce_all(&mut self, tenant: Tenant, now: Moment) {
@@ -111,7 +124,7 @@ pub(super) fn return_owed(cell: &mut Cell) -> Option<Return> {
     Some(returned(cell))
 }
 
-fn returned(cell: &Cell) -> Return {
+pub(super) fn returned(cell: &Cell) -> Return {
     let lease = Lease {
         key: cell.key,
         window: cell.window,
