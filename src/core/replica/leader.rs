@@ -48,7 +48,7 @@ pub struct Ticket {
 }
 
 /// A call to make for the replica.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum LeaderCall {
     /// Its answer goes to [`Leader::joined`].
     Join(Ticket, Join),
@@ -87,7 +87,7 @@ enum Next {
 }
 
 /// One instance's part in the work for the replica.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Leader {
     /// Random; tells instances apart.
     holder: u64,

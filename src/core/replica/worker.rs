@@ -113,7 +113,7 @@ pub struct Settled {
 }
 
 /// One worker.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Worker {
     asker: Asker,
     sequence: Sequence,
