@@ -10,6 +10,7 @@
 pub mod fuzz;
 pub mod load;
 mod memory;
+pub mod model;
 pub mod network;
 pub mod oracle;
 pub mod random;

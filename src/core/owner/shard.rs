@@ -95,7 +95,7 @@ impl ShardCounts {
 }
 
 /// An open Ask call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OpenAsk {
     from: Option<Tenancy>,
     seat_state: SeatState,
@@ -106,7 +106,7 @@ struct OpenAsk {
 }
 
 /// All keys of one leader.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Shard {
     config: ShardConfig,
     epoch: Epoch,
@@ -165,10 +165,16 @@ impl Shard {
         self.waiting
     }
 
-    /// Figures since the start.
+    /// Figures since the start, or since they were last taken.
     #[must_use]
     pub const fn counts(&self) -> ShardCounts {
         self.counts
+    }
+
+    /// What was counted since the last call. Two shards that differ only in what was counted then
+    /// decide the same from there on.
+    pub fn take_counts(&mut self) -> ShardCounts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Looks at what time alone has changed.

@@ -54,7 +54,7 @@ pub struct Ticket {
 }
 
 /// A call to make for the replica.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum LeaderCall {
     /// Its answer goes to [`Leader::joined`].
     Join(Ticket, Join),
@@ -93,7 +93,7 @@ enum Next {
 }
 
 /// One instance's part in the work for the replica.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Leader {
     /// Random; tells instances apart.
     holder: u64,

@@ -118,7 +118,7 @@ pub struct Settled {
 }
 
 /// One worker.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Worker {
     asker: Asker,
     sequence: Sequence,

@@ -33,7 +33,7 @@ pub struct Call {
 }
 
 /// What has to be known when the answer comes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct InFlight {
     pub(super) id: CallId,
     pub(super) sent: LocalTime,

@@ -10,7 +10,7 @@ use crate::message::{ASKS_PER_CALL_MAX, Resolution, Return};
 /// (the owner repeats recalls, provisional charges expire as spent), so the bound may be small.
 pub(super) const OUTBOX_MAX: usize = 4 * ASKS_PER_CALL_MAX;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Outbox {
     returns: VecDeque<Return>,
     resolutions: VecDeque<Resolution>,

@@ -28,7 +28,7 @@ pub(super) struct Subject {
 }
 
 /// An ask that is out. Its requests keep their places, because decisions come in their order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Outstanding {
     pub(super) ask: Ask,
     /// `None` where the request was settled or has gone meanwhile.
@@ -40,7 +40,7 @@ pub(super) struct Outstanding {
     failures: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct KeyQueue {
     pub(super) subject: Subject,
     waiting: VecDeque<Pending>,

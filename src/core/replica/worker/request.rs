@@ -32,14 +32,14 @@ enum Held {
     Provisional(AskId, u32),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct PendingCharge {
     charge: Charge,
     key: Option<KeyHash>,
     held: Held,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pending {
     id: RequestId,
     arrived: LocalTime,
