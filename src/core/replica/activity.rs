@@ -22,7 +22,7 @@ fn read(bytes: &[u8]) -> Option<LocalTime> {
 }
 
 /// One worker's part: it remembers that a request came until it is written down.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Activity {
     seen: bool,
     noted: LocalTime,

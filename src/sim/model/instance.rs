@@ -91,7 +91,7 @@ impl Instance {
             }
             Task::Joined(ticket, welcome) => {
                 if let Some(leader) = &mut self.leader {
-                    output.check(leader.joined(shared, now, *ticket, *welcome));
+                    output.check(leader.joined(shared, now, *ticket, welcome.clone()));
                 }
                 output.settled = self.worker.tick(shared, now);
                 self.lead(shared, (now, id), &mut output);

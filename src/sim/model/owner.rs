@@ -31,6 +31,7 @@ impl Machine {
             Body::Ask(call) => shard.ask(at, call.clone(), reply),
             Body::Join(join) => shard.join(at, join, reply),
             Body::Watch(sender) => shard.watch(at, sender, reply),
+            Body::Leave(leave) => shard.leave(at, leave, reply),
         })
     }
 
@@ -63,7 +64,7 @@ impl Machine {
             Body::Join(Join {
                 fenced_for, leases, ..
             }) if fenced_for.is_some() && !leases.is_empty() => self.sees(Seen::Registered),
-            Body::Join(_) | Body::Watch(_) => {}
+            Body::Join(_) | Body::Watch(_) | Body::Leave(_) => {}
         }
     }
 

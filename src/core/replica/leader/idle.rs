@@ -25,7 +25,7 @@ const STEP: Span = Span::from_millis(100);
 const SLICE: u32 = 64;
 
 /// Where the walk is.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Walk {
     after: Span,
     due: LocalTime,
