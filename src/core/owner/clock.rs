@@ -2,7 +2,7 @@
 //!
 //! A leader stores a ceiling ahead of the time it uses. The next one continues from what a live
 //! replica can say about service time; where there is none, it waits until every lease of the old
-//! leader has ended and goes on from the ceiling.
+//! leader has ended and goes on from beyond all that replicas may have taken the time for.
 
 use crate::clock::TimeBounds;
 use crate::units::{LocalTime, ServiceTime, Span};
@@ -144,13 +144,14 @@ impl ServiceClock {
         }
     }
 
-    /// With no live replica left, nobody can be misled by a jump: on from the ceiling, or from the
-    /// wall clock where that is later.
+    /// With no live replica left, nobody can be misled by a jump: on from the latest time at which
+    /// a replica may have been alive, or from the wall clock where that is later. Not from the
+    /// ceiling, beyond which replicas have spent their standing shares of windows that began then.
     pub fn give_up_waiting(&mut self, at: Readings) {
-        if let State::Recovering { until, .. } = self.state
+        if let State::Recovering { until, credible } = self.state
             && until <= at.local
         {
-            let service = self.ceiling.max(at.wall);
+            let service = credible.max(at.wall);
             self.state = State::Running {
                 local: at.local,
                 service,
@@ -161,8 +162,9 @@ impl ServiceClock {
 
     /// No replica had a seat, so nobody can be misled: as if all waiting were over.
     pub fn skip_waiting(&mut self, at: Readings) {
-        if let State::Recovering { until, .. } = &mut self.state {
+        if let State::Recovering { until, credible } = &mut self.state {
             *until = at.local;
+            *credible = self.ceiling;
         }
         self.give_up_waiting(at);
     }

@@ -65,7 +65,7 @@ fn a_tenancy_does_not_outlive_time_that_was_turned_back() {
         let mut plan = busy(seed);
         plan.limits = vec![(Tokens::new(30), Period::new(Span::from_secs(5)).unwrap())];
         plan.shard.time_to_live = Span::from_secs(3);
-        plan.loaded = Span::from_secs(16);
+        plan.loaded = Span::from_secs(24);
         plan.load.gap = Span::from_millis(60);
         plan.faults = vec![
             (at(4_500), Fault::CrashService),
@@ -102,6 +102,27 @@ fn a_deposed_leader_that_goes_on_talking_gives_no_token_twice() {
         plan.quiet = Span::from_millis(5_500);
         let millis = 7_000 + 53 * seed;
         plan.faults = vec![(at(millis), Fault::Depose(Span::from_secs(2)))];
+        is_right(plan);
+    }
+}
+
+#[test]
+fn shares_spent_while_nobody_led_are_not_leased_again() {
+    // Seats outlive the leader by their time-to-live, and enter a window that begins after its
+    // ceiling. The next leader, stopped while it waits, finds all seats silent and its wall clock
+    // behind: it starts from the ceiling, and that window begins again.
+    for seed in 0..8 {
+        let mut plan = busy(seed);
+        plan.limits = vec![(Tokens::new(30), Period::new(Span::from_secs(5)).unwrap())];
+        plan.shard.time_to_live = Span::from_secs(3);
+        plan.loaded = Span::from_secs(21);
+        plan.load.gap = Span::from_millis(60);
+        plan.faults = vec![
+            (at(8_500), Fault::CrashService),
+            (at(8_500), Fault::StepWall(-200_000)),
+            (at(8_700), Fault::StartService),
+            (at(8_700), Fault::HaltService(Span::from_secs(5))),
+        ];
         is_right(plan);
     }
 }
