@@ -145,14 +145,14 @@ fn crash() -> Model {
     Model {
         limits: vec![limit("a", 7)],
         before: leases(),
-        visits: vec![visit(0, FIRST), visit(2, FIRST)],
+        visits: vec![visit(2, FIRST)],
         budget: Budget {
             replicas_killed: 1,
             ..Budget::default()
         },
         rests: vec![Span::from_secs(6), Span::from_secs(1)],
         grain: Grain::Whole,
-        must_see: vec![Seen::Died, Seen::Undecided, Seen::AdmittedHere],
+        must_see: vec![Seen::Died, Seen::Returned],
         convicts: vec![Broken::EndlessSeats],
         ..base("crash", "a replica dies, its time-to-live ends")
     }
@@ -180,7 +180,7 @@ fn silence() -> Model {
 fn restart() -> Model {
     Model {
         before: vec![Before::Visit(visit(0, FIRST))],
-        visits: vec![visit(0, FIRST), visit(2, FIRST)],
+        visits: vec![visit(2, FIRST), visit(2, FIRST)],
         rests: vec![Span::from_millis(60), Span::from_secs(1)],
         budget: Budget {
             service_killed: 1,
