@@ -109,12 +109,12 @@ impl Machine {
                 continue;
             }
             match self.pools.messages.get(*part).as_deref() {
-                Some(Message::Request { call, copy, .. }) => {
-                    if state.owner.is_some() && call.epoch == state.epoch {
-                        steps.push(Step::Deliver(*part));
-                        if state.left.duplicated > 0 && *copy == 0 {
-                            steps.push(Step::Duplicate(*part));
-                        }
+                Some(Message::Request { call, copy, .. })
+                    if state.owner.is_some() && call.epoch == state.epoch =>
+                {
+                    steps.push(Step::Deliver(*part));
+                    if state.left.duplicated > 0 && *copy == 0 {
+                        steps.push(Step::Duplicate(*part));
                     }
                 }
                 Some(Message::Answer { call, .. }) if self.is_idle(state, call.instance) => {
