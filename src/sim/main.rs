@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Parser;
 use headgate_sim::fuzz;
+use headgate_sim::model;
 use headgate_sim::report::{self, Row};
 use headgate_sim::sabotage::Sabotage;
 use headgate_sim::scenario;
@@ -31,6 +32,10 @@ struct Flags {
     /// Only reference scenarios whose name begins so, as S1 or "S1 N=10". Repeat it for more.
     #[arg(long, value_name = "NAME", conflicts_with = "runs")]
     scenario: Vec<String>,
+
+    /// Look at every history of small models instead, the larger ones included: minutes.
+    #[arg(long, conflicts_with_all = ["runs", "scenario"])]
+    model: bool,
 
     /// Folder for report.json.
     #[arg(long, value_name = "FOLDER", default_value = "target/sim")]
@@ -102,6 +107,7 @@ fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let is_right = match flags.runs {
+        _ if flags.model => models(),
         Some(1) => single(&flags)?,
         Some(runs) => random(&flags, runs)?,
         None => reference(&flags)?,
@@ -111,6 +117,24 @@ fn main() -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Every history of small worlds.
+fn models() -> bool {
+    println!(
+        "{:24} {:>10} {:>12} {:>6}  result",
+        "model", "states", "transitions", "depth"
+    );
+    let mut is_right = true;
+    for model in model::large() {
+        let found = model::search::run(&model);
+        println!("{found}");
+        if let model::search::Ending::Convicted(_, steps) = &found.ending {
+            steps.iter().for_each(|step| eprintln!("{step}"));
+        }
+        is_right &= found.is_right();
+    }
+    is_right
 }
 
 /// One world, told in full.

@@ -1,7 +1,7 @@
 //! Small worlds of which every history is looked at.
 //!
-//! The fuzzer ([`crate::fuzz`]) draws a few histories of large worlds; here a world is so small that
-//! all of its histories can be had: every order of messages, every order of accesses to shared
+//! The fuzzer ([`crate::fuzz`]) draws a few histories of large worlds; here a world is so small
+//! that all of its histories can be had: every order of messages, every order of accesses to shared
 //! memory by the workers of one replica, a crash, a duplicate, a loss at every moment. Core's own
 //! code runs, worker, bucket, cells and owner; nothing of it is written again.
 //!

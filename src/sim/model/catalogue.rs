@@ -31,6 +31,7 @@ fn base(name: &'static str, what: &'static str) -> Model {
         before: Vec::new(),
         visits: Vec::new(),
         passes: Vec::new(),
+        rests: Vec::new(),
         budget: Budget::default(),
         grain: Grain::Change,
         deadline: Span::from_millis(100),
@@ -42,21 +43,37 @@ fn base(name: &'static str, what: &'static str) -> Model {
     }
 }
 
-/// Two tokens, four requests, a call given up and one that arrives twice.
-fn decisions() -> Model {
+/// Two tokens, three requests, and an ask that arrives twice.
+fn duplicate() -> Model {
     Model {
         visits: vec![visit(0, FIRST), visit(1, FIRST), visit(2, FIRST)],
-        passes: vec![Span::from_millis(20), Span::from_secs(1)],
         budget: Budget {
-            given_up: 1,
             duplicated: 1,
             ..Budget::default()
         },
         must_see: vec![Seen::AdmittedByOwner, Seen::RefusedByOwner, Seen::Repeated],
         convicts: vec![Broken::RepeatsCharged, Broken::AdmitsRefused],
+        ..base("duplicate", "limit 2, the owner decides; one duplicate")
+    }
+}
+
+/// Two tokens, one of them spent, and a call that is lost with its answer.
+fn loss() -> Model {
+    Model {
+        before: vec![Before::Visit(visit(0, FIRST))],
+        visits: vec![visit(0, FIRST), visit(2, FIRST)],
+        passes: vec![Span::from_millis(20)],
+        rests: vec![Span::from_secs(1)],
+        budget: Budget {
+            given_up: 1,
+            ..Budget::default()
+        },
+        grain: Grain::Whole,
+        must_see: vec![Seen::AdmittedByOwner, Seen::RefusedByOwner, Seen::Repeated],
+        convicts: vec![Broken::AdmitsRefused],
         ..base(
-            "decisions",
-            "limit 2, the owner decides; loss and duplicate",
+            "loss",
+            "limit 2, one spent; one call or answer lost, and asked again",
         )
     }
 }
@@ -91,13 +108,22 @@ fn recall() -> Model {
         limits: vec![limit("a", 7)],
         before: leases(),
         visits: vec![visit(0, FIRST), visit(1, FIRST), visit(2, FIRST)],
+        must_see: vec![Seen::AdmittedHere, Seen::AdmittedByOwner, Seen::Returned],
+        convicts: vec![Broken::UnrecordedReturns],
+        ..base("recall", "leases, recalls, two workers")
+    }
+}
+
+/// The same, and a message that arrives twice.
+fn recall_twice() -> Model {
+    Model {
         budget: Budget {
             duplicated: 1,
             ..Budget::default()
         },
-        must_see: vec![Seen::AdmittedHere, Seen::AdmittedByOwner, Seen::Returned],
-        convicts: vec![Broken::UnrecordedReturns],
-        ..base("recall", "a lease, a recall; duplicate")
+        name: "recall twice",
+        what: "leases, recalls, two workers; one duplicate",
+        ..recall()
     }
 }
 
@@ -106,7 +132,7 @@ fn races() -> Model {
     Model {
         limits: vec![limit("a", 7)],
         before: leases(),
-        visits: vec![visit(0, FIRST), visit(1, FIRST)],
+        visits: vec![visit(0, FIRST), visit(1, FIRST), visit(2, FIRST)],
         grain: Grain::Access,
         must_see: vec![Seen::AdmittedHere, Seen::RaceLost],
         convicts: vec![Broken::BlindWrites],
@@ -114,29 +140,48 @@ fn races() -> Model {
     }
 }
 
-/// A replica dies while it holds a lease.
+/// A replica dies while it holds a lease, and its time-to-live ends.
 fn crash() -> Model {
     Model {
         limits: vec![limit("a", 7)],
         before: leases(),
-        visits: vec![visit(0, FIRST), visit(2, FIRST), visit(2, FIRST)],
-        passes: vec![Span::from_millis(40), Span::from_secs(6)],
+        visits: vec![visit(2, FIRST)],
         budget: Budget {
             replicas_killed: 1,
             ..Budget::default()
         },
+        rests: vec![Span::from_secs(6), Span::from_secs(1)],
         grain: Grain::Whole,
-        must_see: vec![Seen::Died, Seen::Undecided, Seen::AdmittedHere],
+        must_see: vec![Seen::Died, Seen::Returned],
         convicts: vec![Broken::EndlessSeats],
         ..base("crash", "a replica dies, its time-to-live ends")
+    }
+}
+
+/// A replica dies while the owner calls its tokens back.
+fn silence() -> Model {
+    Model {
+        limits: vec![limit("a", 7)],
+        before: leases(),
+        visits: vec![visit(0, FIRST), visit(2, FIRST), visit(2, FIRST)],
+        budget: Budget {
+            replicas_killed: 1,
+            ..Budget::default()
+        },
+        rests: vec![Span::from_millis(40), Span::from_secs(1)],
+        grain: Grain::Whole,
+        must_see: vec![Seen::Undecided, Seen::AdmittedHere, Seen::Returned],
+        convicts: vec![Broken::UnrecordedReturns],
+        ..base("silence", "a replica dies, a recall fails")
     }
 }
 
 /// The service dies with what was not durable.
 fn restart() -> Model {
     Model {
-        visits: vec![visit(0, FIRST), visit(2, FIRST), visit(2, FIRST)],
-        passes: vec![Span::from_millis(60), Span::from_secs(1)],
+        before: vec![Before::Visit(visit(0, FIRST))],
+        visits: vec![visit(2, FIRST), visit(2, FIRST)],
+        rests: vec![Span::from_millis(60), Span::from_secs(1)],
         budget: Budget {
             service_killed: 1,
             ..Budget::default()
@@ -146,7 +191,7 @@ fn restart() -> Model {
         convicts: vec![Broken::EarlyReplies],
         ..base(
             "restart",
-            "limit 2, the service dies with what was not durable",
+            "limit 2, one spent; the service dies with what was not durable",
         )
     }
 }
@@ -154,11 +199,35 @@ fn restart() -> Model {
 /// Small enough for a test each.
 #[must_use]
 pub fn small() -> Vec<Model> {
-    vec![decisions(), rules(), recall(), races(), crash(), restart()]
+    vec![
+        duplicate(),
+        loss(),
+        rules(),
+        recall(),
+        races(),
+        crash(),
+        crash(),
+        silence(),
+        restart(),
+    ]
 }
 
 /// All of the small ones, and larger ones.
 #[must_use]
 pub fn large() -> Vec<Model> {
-    small()
+    let mut all = small();
+    let at_any_moment = |model: Model, name, pass| Model {
+        name,
+        passes: vec![pass],
+        rests: vec![Span::from_secs(1)],
+        states_max: 4_000_000,
+        ..model
+    };
+    all.extend([
+        recall_twice(),
+        at_any_moment(silence(), "silence at any moment", Span::from_millis(40)),
+        at_any_moment(restart(), "restart at any moment", Span::from_millis(60)),
+        at_any_moment(crash(), "crash at any moment", Span::from_secs(6)),
+    ]);
+    all
 }

@@ -31,9 +31,18 @@ impl Machine {
         self.of_instances(state, &mut steps);
         self.of_network(state, &mut steps);
         self.of_owner(state, &mut steps);
+        // At rest no client and no fault begins anything any more.
+        let ends = self
+            .model
+            .passes
+            .len()
+            .saturating_add(self.model.rests.len());
+        if !self.model.rests.is_empty() && usize::from(state.passed) >= ends {
+            steps.retain(|step| step.comes_by_itself() || matches!(step, Step::Tick(_)));
+            return steps;
+        }
         self.of_clients(state, &mut steps);
-        let passes = self.model.passes.len();
-        if self.is_searching() && usize::from(state.passed) < passes {
+        if self.may_pass(state, &steps) {
             steps.push(Step::Pass);
         }
         if state.left.replicas_killed > 0 {
@@ -42,6 +51,13 @@ impl Machine {
             steps.extend(replicas.map(|replica| Step::KillReplica(small(replica))));
         }
         steps
+    }
+
+    fn may_pass(&self, state: &State, steps: &[Step]) -> bool {
+        let (passed, passes) = (usize::from(state.passed), self.model.passes.len());
+        let ends = passes.saturating_add(self.model.rests.len());
+        let rests = passed < ends && !steps.iter().any(Step::comes_by_itself);
+        self.is_searching() && (passed < passes || rests)
     }
 
     fn is_alive(&self, state: &State, replica: usize) -> bool {
@@ -73,8 +89,14 @@ impl Machine {
             if instance.is_some_and(|instance| instance.has_something_to_send()) {
                 steps.push(Step::Send(small(index)));
             }
-            // While time stands still there is nothing new to see.
-            if state.passed > 0 {
+            // While time stands still, or nobody waits, there is nothing new to see.
+            if state.passed > 0
+                && self
+                    .pools
+                    .instances
+                    .get(place.part)
+                    .is_some_and(|it| it.looks_at_time())
+            {
                 steps.push(Step::Tick(small(index)));
             }
         }
@@ -87,12 +109,12 @@ impl Machine {
                 continue;
             }
             match self.pools.messages.get(*part).as_deref() {
-                Some(Message::Request { call, copy, .. }) => {
-                    if state.owner.is_some() && call.epoch == state.epoch {
-                        steps.push(Step::Deliver(*part));
-                        if state.left.duplicated > 0 && *copy == 0 {
-                            steps.push(Step::Duplicate(*part));
-                        }
+                Some(Message::Request { call, copy, .. })
+                    if state.owner.is_some() && call.epoch == state.epoch =>
+                {
+                    steps.push(Step::Deliver(*part));
+                    if state.left.duplicated > 0 && *copy == 0 {
+                        steps.push(Step::Duplicate(*part));
                     }
                 }
                 Some(Message::Answer { call, .. }) if self.is_idle(state, call.instance) => {

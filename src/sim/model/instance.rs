@@ -72,6 +72,11 @@ impl Instance {
         self.worker.has_something_to_send()
     }
 
+    /// Whether a tick may change something: requests wait, or it holds the watch.
+    pub(super) const fn looks_at_time(&self) -> bool {
+        self.worker.is_waiting() || self.leader.is_some()
+    }
+
     /// Does a task, as far as the memory lets it.
     pub(super) fn perform(
         &mut self,

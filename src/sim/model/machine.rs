@@ -31,9 +31,6 @@ const LOCAL: LocalTime = LocalTime::new(1_000_000_000);
 /// A replica's clock is ahead of the one before it by so much.
 const CLOCKS_APART: Span = Span::from_secs(1_000);
 
-/// The rule that is only there to take places; its requests are numbered from here.
-const OCCUPIES: usize = 1_000;
-
 /// Most steps before the search begins.
 const BEFORE_MAX: usize = 10_000;
 
@@ -88,7 +85,7 @@ impl Machine {
     pub(super) fn new(model: Model) -> Result<Self, Wrong> {
         let period = Period::new(model.period).ok_or_else(|| Wrong::model("no period"))?;
         let limits = model.limits.iter();
-        let mut rules: Vec<Rule> = limits
+        let rules: Vec<Rule> = limits
             .map(|limit| rule(limit.name, limit.amount, period))
             .collect();
         let key = |rule: &Rule| {
@@ -102,15 +99,9 @@ impl Machine {
             parts.hash(HASH_KEY)
         };
         let keys = rules.iter().map(key).collect();
-        rules.push(rule("others", 1_000, period));
         let mut visits: Vec<Visit> = Vec::new();
-        let mut elapsed = Span::ZERO;
-        for before in &model.before {
-            match before {
-                Before::Visit(visit) => visits.push(*visit),
-                Before::Pass(span) => elapsed = sum(elapsed, *span),
-                Before::Occupy(_) => {}
-            }
+        for Before::Visit(visit) in &model.before {
+            visits.push(*visit);
         }
         let first_visit = visits.len();
         visits.extend(&model.visits);
@@ -137,20 +128,17 @@ impl Machine {
         for index in 0..self.model.before.len() {
             let before = self.model.before.get(index).copied();
             match before {
-                Some(Before::Pass(span)) => self.pass_before(&mut state, span)?,
                 Some(Before::Visit(visit)) => {
                     let earlier = self.model.before.iter().take(index);
                     let request = earlier.filter(|it| matches!(it, Before::Visit(_))).count();
                     self.visit(&mut state, request, visit)?;
                 }
-                Some(Before::Occupy(instance)) => self.occupy(&mut state, index, instance)?,
                 None => {}
             }
             self.settle(&mut state)?;
         }
-        let mut at = self.elapsed.last().copied().unwrap_or(Span::ZERO);
-        self.elapsed = vec![at];
-        for pass in &self.model.passes {
+        let mut at = Span::ZERO;
+        for pass in self.model.passes.iter().chain(&self.model.rests) {
             at = sum(at, *pass);
             self.elapsed.push(at);
         }
@@ -239,25 +227,6 @@ impl Machine {
             self.settle(state)?;
         }
         Ok(())
-    }
-
-    fn pass_before(&mut self, state: &mut State, span: Span) -> Result<(), Wrong> {
-        let at = self.elapsed.last().copied().unwrap_or(Span::ZERO);
-        self.elapsed.push(sum(at, span));
-        state.passed = state.passed.saturating_add(1);
-        self.settle(state)?;
-        self.tick_all(state)
-    }
-
-    fn occupy(&mut self, state: &mut State, index: usize, instance: usize) -> Result<(), Wrong> {
-        let id = OCCUPIES.saturating_add(index);
-        let charge = Charge {
-            rule: self.model.limits.len(),
-            values: vec![value(&format!("other {index}"))],
-            cost: Tokens::ZERO,
-        };
-        let task = Task::Arrive(self.request(state, instance, (id, vec![charge])));
-        self.begin_task(state, instance, task)
     }
 
     /// The task of a request that comes to its instance.

@@ -33,10 +33,6 @@ pub(super) struct Visit {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Before {
     Visit(Visit),
-    /// Time passes.
-    Pass(Span),
-    /// A key of another rule takes a place in the bucket of this instance's replica.
-    Occupy(usize),
 }
 
 /// How often something may go wrong, or happen at all, in one history.
@@ -126,6 +122,9 @@ pub struct Model {
     pub(super) visits: Vec<Visit>,
     /// How far time goes on each time it does; it may at any moment.
     pub(super) passes: Vec<Span>,
+    /// How far it goes on after that, each time when nothing comes by itself any more. After the
+    /// last one no client and no fault begins anything, and every deadline has ended.
+    pub(super) rests: Vec<Span>,
     pub(super) budget: Budget,
     /// How finely operations are interleaved in replicas with several instances.
     pub(super) grain: Grain,
@@ -157,6 +156,14 @@ impl Model {
 
     pub(super) fn is_broken(&self, how: Broken) -> bool {
         self.broken == Some(how)
+    }
+
+    /// Whether time goes on so far that seats end.
+    pub(super) fn ends_tenancies(&self) -> bool {
+        let passes = self.passes.iter().chain(&self.rests);
+        passes
+            .max()
+            .is_some_and(|longest| *longest >= Span::from_secs(5))
     }
 
     /// The replica of an instance.

@@ -345,7 +345,11 @@ impl Machine {
         });
         state.network.retain(|part| {
             let message = pools.messages.get(*part);
-            !matches!(message.as_deref(), Some(Message::Answer { call, .. }) if of_it(call.instance))
+            let answered = match message.as_deref() {
+                Some(Message::Answer { call, .. }) => Some(call.instance),
+                _ => None,
+            };
+            !answered.is_some_and(of_it)
         });
         for request in 0..self.visits.len() {
             let visit = self.visits.get(request);

@@ -31,8 +31,18 @@ fn is_right(name: &str) {
 }
 
 #[test]
-fn decisions() {
-    is_right("decisions");
+fn duplicate() {
+    is_right("duplicate");
+}
+
+#[test]
+fn loss() {
+    is_right("loss");
+}
+
+#[test]
+fn silence() {
+    is_right("silence");
 }
 
 #[test]
