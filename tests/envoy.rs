@@ -10,15 +10,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use hyper::body::Bytes;
+use hyper::header::DATE;
 use hyper::{Method, StatusCode};
 use tokio::net::TcpStream;
 
+use crate::load::{Client, Request};
 use crate::ports::Reservation;
 use crate::process::{Process, Spec};
 use crate::scene::Scene;
 use crate::{http, poll};
 
-pub use config::{Config, Delivery, FailurePolicy, Filter};
+pub use config::{Config, Delivery, FailurePolicy, Filter, UNLIMITED};
 pub use stats::Stats;
 
 /// How long a start may take: compiling the module once per thread on a busy machine.
@@ -91,7 +93,7 @@ impl Envoy {
             name: config.node.clone(),
             program: program()?,
             arguments: files.arguments(&config),
-            environment: Vec::new(),
+            environment: config.environment.clone(),
             log: scene.folder().join(format!("{}.log", config.node)),
         })?;
         let admin = files.admin_address(&mut process).await?;
@@ -216,6 +218,22 @@ impl Envoy {
     /// When there is no answer.
     pub async fn admin(&self, method: Method, path: &str) -> Result<(StatusCode, Bytes)> {
         http::request(method, self.admin, path, ADMIN_DEADLINE).await
+    }
+
+    /// The date that it writes into its answers: its wall clock, as an HTTP date.
+    ///
+    /// # Errors
+    /// When the admin interface does not answer with one.
+    pub async fn date(&self) -> Result<String> {
+        let request = Request {
+            address: self.admin,
+            path: "/ready",
+            header: None,
+            deadline: ADMIN_DEADLINE,
+        };
+        let reply = Client::new().send(request).await;
+        let date = reply.headers.get(DATE).context("an answer without date")?;
+        Ok(date.to_str()?.to_owned())
     }
 
     /// Waits until it takes connections.

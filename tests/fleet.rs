@@ -31,6 +31,8 @@ pub struct Plan {
     pub headers: Vec<HeaderName>,
     /// A listener without the plugin sends its requests there.
     pub plain: Option<SocketAddr>,
+    /// Where the Envoys find the counter service, if not at its own address.
+    pub way: Option<SocketAddr>,
     /// How the listeners reach the Envoys.
     pub delivery: Delivery,
 }
@@ -60,6 +62,7 @@ impl Plan {
             rules,
             headers: vec![HeaderName::from_static("x-api-key")],
             plain: None,
+            way: None,
             delivery: Delivery::Static,
         }
     }
@@ -128,10 +131,11 @@ impl Plan {
             .headers
             .first()
             .context("a fleet needs a header for its keys")?;
-        let upstream = Upstream::start_for(self.headers.clone()).await?;
-        let envoys = self
-            .start_envoys(scene, upstream.address(), counter.address())
-            .await?;
+        // What passes where there is no plugin is counted apart.
+        let headers = [vec![envoy::UNLIMITED], self.headers.clone()].concat();
+        let upstream = Upstream::start_for(headers).await?;
+        let way = self.way.unwrap_or(counter.address());
+        let envoys = self.start_envoys(scene, upstream.address(), way).await?;
         Ok(Fleet {
             upstream,
             counter,

@@ -18,5 +18,7 @@ pub mod ports;
 pub mod process;
 pub mod rules;
 pub mod scene;
+pub mod slow;
 pub mod upstream;
+pub mod wall_clock;
 pub mod windows;

@@ -58,6 +58,15 @@ pub fn until_room(per: Per, length: Duration) -> Result<Duration> {
     })
 }
 
+/// How long to wait until the next window has begun for sure.
+///
+/// # Errors
+/// When the machine's clock is before 1970.
+pub fn until_next(per: Per) -> Result<Duration> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    Ok(per.length().saturating_sub(remainder(now, per.length())) + SLACK)
+}
+
 fn remainder(time: Duration, length: Duration) -> Duration {
     let nanos = time.as_nanos().checked_rem(length.as_nanos()).unwrap_or(0);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

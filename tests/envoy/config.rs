@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use hyper::header::HeaderName;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -11,6 +12,9 @@ const MAX_HEADERS_KB: u32 = 96;
 
 /// More than any load of the harness has in flight, so that Envoy's own limits never answer.
 const MAX_IN_FLIGHT: u32 = 100_000;
+
+/// The header that a request gets on its way through a listener whose plugin was taken away.
+pub const UNLIMITED: HeaderName = HeaderName::from_static("x-headgate-unlimited");
 
 /// One Envoy.
 #[derive(Clone, Debug)]
@@ -30,6 +34,8 @@ pub struct Config {
     pub plain: Option<SocketAddr>,
     /// How the first listener reaches Envoy.
     pub delivery: Delivery,
+    /// Environment variables on top of ours.
+    pub environment: Vec<(String, String)>,
     /// Envoy's log level.
     pub log_level: &'static str,
 }
@@ -79,6 +85,7 @@ impl Config {
             filter: None,
             plain: None,
             delivery: Delivery::Static,
+            environment: Vec::new(),
             log_level: "info",
         }
     }
@@ -132,7 +139,13 @@ impl Config {
     }
 
     fn listener(&self, port: SocketAddr) -> Value {
-        listener("ingress", port, "upstream", self.filter.as_ref())
+        let mut listener = listener("ingress", port, "upstream", self.filter.as_ref());
+        let manager = "/filter_chains/0/filters/0/typed_config/route_config";
+        if let (None, Some(routes)) = (&self.filter, listener.pointer_mut(manager)) {
+            let header = json!({"key": UNLIMITED.as_str(), "value": "yes"});
+            routes["request_headers_to_add"] = json!([{"header": header}]);
+        }
+        listener
     }
 }
 

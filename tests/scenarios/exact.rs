@@ -8,6 +8,7 @@ use headgate_tests::fleet::{Fleet, Plan};
 use headgate_tests::load::{Class, Key};
 use headgate_tests::rules::{Per, Rule, Rules};
 use headgate_tests::scene::Scene;
+use headgate_tests::slow::SlowWay;
 
 use crate::{assert_unharmed, decided, in_one_window};
 
@@ -53,6 +54,41 @@ fn of_a_hundred() -> Result<()> {
 #[test]
 fn of_ten_thousand() -> Result<()> {
     exactly("exact-10000", 10_000, 48)
+}
+
+#[test]
+fn of_one_hot_key_in_four_workers() -> Result<()> {
+    in_one_window("exact-hot", async |scene: &Scene| {
+        let limit = 2_000;
+        let mut plan = Plan::new(Rules::new(vec![Rule::new("per-key", limit, Per::Day)])).envoys(1);
+        plan.workers = 4;
+        let mut fleet = plan.start(scene).await?;
+        let mut load = fleet.load_of("alice", limit + limit / 2)?;
+        load.concurrency = 64;
+        let outcome = load.run().await?;
+        let right = decided(limit, limit / 2);
+        assert_eq!(outcome.total(), right, "{:?}", outcome.failures);
+        assert_eq!(fleet.upstream.count(b"alice"), limit);
+        assert_unharmed(&mut fleet.envoys)
+    })
+}
+
+#[test]
+fn over_a_way_of_ten_milliseconds() -> Result<()> {
+    in_one_window("exact-slow-way", async |scene: &Scene| {
+        let limit = 300;
+        let counter = Counter::start(scene, Options::named("counter")).await?;
+        let way = SlowWay::start(counter.address(), Duration::from_millis(5)).await?;
+        let mut plan = Plan::new(Rules::new(vec![Rule::new("per-key", limit, Per::Day)]));
+        plan.way = Some(way.address());
+        let mut fleet = plan.start_with(scene, counter).await?;
+        fleet.ready().await?;
+        let outcome = fleet.load_of("alice", limit + limit / 2)?.run().await?;
+        let right = decided(limit, limit / 2);
+        assert_eq!(outcome.total(), right, "{:?}", outcome.failures);
+        assert_eq!(fleet.upstream.count(b"alice"), limit);
+        assert_unharmed(&mut fleet.envoys)
+    })
 }
 
 #[test]

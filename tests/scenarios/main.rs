@@ -7,10 +7,13 @@
 
 #![allow(clippy::indexing_slicing, reason = "a test that panics fails")]
 
+mod changes;
+mod clocks;
 mod configuration;
 mod counters;
 mod crashes;
 mod exact;
+mod five;
 mod folders;
 mod headers;
 mod outages;
