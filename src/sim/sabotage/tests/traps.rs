@@ -19,6 +19,7 @@ fn world(replicas: usize, workers: usize, limits: &[(u64, u64)]) -> Plan {
     let mut plan = fuzz::plan(1);
     plan.replicas = replicas;
     plan.workers = workers;
+    plan.idle_after = Span::from_secs(10);
     plan.buckets = 4;
     plan.limits = limits.iter().map(|limit| self::limit(*limit)).collect();
     plan.passes_from = limits.len();
