@@ -17,6 +17,7 @@ mod drain;
 mod lease;
 mod recall;
 mod repeat;
+mod wish;
 
 use recall::Round;
 
@@ -179,7 +180,8 @@ impl KeyState {
             }
         }
         let window = ledger.window();
-        self.ledger = ledger;
+        let before = std::mem::replace(&mut self.ledger, ledger);
+        self.ledger.take_demand(&before);
         self.round = Round::None;
         self.exhausted_told = false;
         self.changed = true;
@@ -246,6 +248,7 @@ impl KeyState {
     fn take_report(&mut self, from: Tenancy, ask: &Ask, out: &mut Vec<KeyEffect>) {
         let holder = self.ledger.holder(from);
         holder.has_cell = ask.lease.is_some();
+        holder.demand = ask.demand;
         if let Some(said) = ask.lease {
             self.report(from, said, false, out);
         }
@@ -281,6 +284,9 @@ impl KeyState {
     ) {
         self.roll(around, out);
         self.register(from, &returned.lease, returned.has_cell, true, out);
+        if returned.lease.window == self.ledger.window() {
+            self.ledger.holder(from).demand = returned.demand;
+        }
         self.drain(around, out);
     }
 

@@ -30,6 +30,7 @@ impl KeyState {
             self.answer(around, &waiting, complete, out);
         }
         self.round = super::Round::None;
+        self.serve_wishes(around, out);
     }
 
     /// Decides the costs of one ask; whether all are decided.
@@ -113,7 +114,7 @@ impl KeyState {
             self.remember(ask.id, &waiting.decisions);
         }
         // Whoever waits behind comes before a lease for requests still to come.
-        let grows = complete && self.waiting.is_empty() && self.lease_to(around, waiting);
+        let lease = self.lease_to(around, waiting, complete && self.waiting.is_empty());
         if waiting.total == Some(Tokens::ZERO) {
             self.tell_exhausted(out);
         }
@@ -124,7 +125,7 @@ impl KeyState {
             decisions: waiting.decisions.clone(),
             lease: waiting.from.and_then(|from| self.lease_of(from, ask)),
             total: waiting.total.map(|left| self.proof(left)),
-            parked: ask.costs.is_empty() && !grows,
+            parked: lease == Some(false),
         };
         out.push(KeyEffect::Answer(waiting.reply, answer));
     }

@@ -4,7 +4,7 @@
 use super::{Bucket, Claim, Moment};
 use crate::message::{Lease, LeaseAmounts, Recall, Return};
 use crate::replica::cell::{Cell, Tenant};
-use crate::units::{Epoch, Generation, Tokens};
+use crate::units::{Epoch, Generation, LocalTime, Rate, Tokens};
 
 impl Bucket {
     /// Answers a recall; `None` if the window has not certainly begun here (the owner repeats).
@@ -34,7 +34,7 @@ impl Bucket {
             cell.fence(if owed { Tokens::ZERO } else { recall.keep });
             cell.owes_return = cell.amounts.reserved > Tokens::ZERO;
         }
-        Some(returned(cell))
+        Some(returned(cell, now.local))
     }
 
     fn recall_without_cell(&mut self, claim: Claim, passed: Generation, now: Moment) -> Return {
@@ -61,6 +61,7 @@ impl Bucket {
                 window: claim.window,
                 amounts,
             },
+            demand: Rate::ZERO,
             has_cell,
         }
     }
@@ -79,7 +80,7 @@ impl Bucket {
             cell.tenant.epoch = cell.tenant.epoch.max(epoch);
             let free = cell.amounts.free();
             cell.fence(free);
-            returned(cell).lease
+            returned(cell, now.local).lease
         })
         .collect()
     }
@@ -106,10 +107,10 @@ pub(super) fn return_owed(cell: &mut Cell) -> Option<Return> {
     }
     cell.fence(Tokens::ZERO);
     cell.owes_return = false;
-    Some(returned(cell))
+    Some(returned(cell, cell.demand.at))
 }
 
-fn returned(cell: &Cell) -> Return {
+fn returned(cell: &Cell, now: LocalTime) -> Return {
     let lease = Lease {
         key: cell.key,
         window: cell.window,
@@ -117,6 +118,7 @@ fn returned(cell: &Cell) -> Return {
     };
     Return {
         lease,
+        demand: cell.rate(now),
         has_cell: true,
     }
 }
