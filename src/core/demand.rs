@@ -24,6 +24,11 @@ const PARTS: u64 = 1_000_000;
 /// The natural logarithm of 2, in millionths.
 const LN_2_MILLIONTHS: u128 = 693_147;
 
+/// The same in billionths, for [`halved`], and how much of it is above one half.
+const LN_2_BILLIONTHS: u64 = 693_147_181;
+const LN_2_ABOVE_HALF: u64 = 193_147_181;
+const BILLION: u64 = 1_000_000_000;
+
 /// Tokens asked for lately, weighted by age. Three words in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Demand {
@@ -73,14 +78,18 @@ fn slow_half_life(window: Span) -> Span {
     Span::new(length.scaled(SLOW_HALF_LIFE_PER_MILLE, 1_000).get().max(1))
 }
 
-/// What is left of a sum after some time: halved for each half-life, in a straight line between.
+/// What is left of a sum after some time: halved for each half-life, and between on a curve that
+/// begins as steeply as the true one. A straight line would let many short steps fall too slowly.
 fn halved(sum: u64, age: Span, half_life: Span) -> u64 {
     let whole = age.get().checked_div(half_life.get()).unwrap_or(0);
     let rest = age.get().checked_rem(half_life.get()).unwrap_or(0);
     let whole = u32::try_from(whole).unwrap_or(u32::MAX);
     let base = sum.checked_shr(whole).unwrap_or(0);
-    let twice = half_life.get().saturating_mul(2);
-    let fallen = Tokens::new(base).scaled(rest, twice);
+    let x = Tokens::new(rest).scaled(BILLION, half_life.get());
+    let square = x.scaled(x.get(), BILLION);
+    let steep = x.scaled(LN_2_BILLIONTHS, BILLION);
+    let part = steep.minus(square.scaled(LN_2_ABOVE_HALF, BILLION));
+    let fallen = Tokens::new(base).scaled(part.get(), BILLION);
     base.saturating_sub(fallen.get())
 }
 

@@ -239,6 +239,10 @@ impl KeyState {
         if waiting.ask.costs.is_empty() {
             // A wish is answered at once, whoever waits.
             self.answer(around, &waiting, true, out);
+            // What it could not be given may be called back; who waits for a decision comes first.
+            if self.waiting.is_empty() {
+                self.serve_wishes(around, out);
+            }
             return;
         }
         self.waiting.push_back(waiting);
