@@ -3,6 +3,7 @@
 //! rule of the lease protocol exists once.
 
 pub mod clock;
+pub mod demand;
 pub mod key;
 pub mod message;
 pub mod owner;

@@ -4,7 +4,8 @@
 use crate::key::KeyHash;
 use crate::standing::{Limit, Table};
 use crate::units::{
-    Asker, Epoch, Generation, Incarnation, ReplicaId, Seat, Sequence, ServiceTime, Span, Tokens,
+    Asker, Epoch, Generation, Incarnation, Rate, ReplicaId, Seat, Sequence, ServiceTime, Span,
+    Tokens,
 };
 use crate::window::{Period, Window};
 
@@ -212,8 +213,8 @@ pub struct Ask {
     pub lease: Option<LeaseAmounts>,
     /// The waiting requests, in order.
     pub costs: Vec<Cost>,
-    /// Demand seen lately, tokens per 1,000 seconds.
-    pub demand: u64,
+    /// Demand seen lately, refused arrivals included.
+    pub demand: Rate,
     /// On first contact, and when the owner did not know the key.
     pub descriptor: Option<Descriptor>,
 }
@@ -223,6 +224,8 @@ pub struct Ask {
 pub struct Return {
     /// What is left after it, with the new generation.
     pub lease: Lease,
+    /// Demand seen lately, refused arrivals included.
+    pub demand: Rate,
     /// The key has a cell at the replica.
     pub has_cell: bool,
 }

@@ -36,6 +36,10 @@ quantity! {
     Tokens(u64)
 }
 quantity! {
+    /// A rate: tokens per 1,000 seconds, so that a token an hour is not rounded away.
+    Rate(u64)
+}
+quantity! {
     /// A duration in nanoseconds.
     Span(u64)
 }
@@ -102,6 +106,29 @@ impl Tokens {
         let product = u128::from(self.0).saturating_mul(u128::from(numerator));
         let quotient = product.checked_div(u128::from(denominator)).unwrap_or(0);
         Self(u64::try_from(quotient).unwrap_or(u64::MAX))
+    }
+}
+
+impl Rate {
+    /// No demand.
+    pub const ZERO: Self = Self(0);
+
+    /// The sum, at most `u64::MAX`.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// Tokens in so much time, rounded down.
+    #[must_use]
+    pub fn over(self, span: Span) -> Tokens {
+        Tokens::new(self.0).scaled(span.get(), Span::from_secs(1_000).get())
+    }
+}
+
+impl std::iter::Sum for Rate {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::ZERO, Self::plus)
     }
 }
 

@@ -29,6 +29,12 @@ impl Window {
         self.end
     }
 
+    /// From start to end.
+    #[must_use]
+    pub const fn length(self) -> Span {
+        self.end.since(self.start)
+    }
+
     /// Whether `at` lies inside.
     #[must_use]
     pub fn contains(self, at: ServiceTime) -> bool {

@@ -96,6 +96,8 @@ pub struct WatchAnswer {
     pub recalls: Vec<Recall>,
     /// Keys of which nothing is left.
     pub exhausted: Vec<Exhausted>,
+    /// Leases that replicas were waiting for; U and R are not the owner's to say.
+    pub leases: Vec<Lease>,
     /// The directory, if it is another one than the sender knows.
     pub directory: Option<Directory>,
 }

@@ -2,7 +2,7 @@
 
 use crate::key::KeyHash;
 use crate::message::call::{AskAnswer, WatchAnswer, Welcome};
-use crate::message::{Answer, Exhausted, Recall};
+use crate::message::{Answer, Exhausted, Lease, Recall};
 use crate::units::Tenancy;
 
 /// Names an open call, by the caller.
@@ -34,6 +34,8 @@ pub enum KeyEffect {
     RecallEnded(Tenancy, KeyHash),
     /// A replica may refuse from now on.
     Exhausted(Tenancy, Exhausted),
+    /// A lease that a replica was waiting for.
+    Granted(Tenancy, Lease),
     /// A replica reported more than it was ever granted; its word was not taken.
     ReportRefused,
     /// As many askers as may be have a last answer; a new one was told that nobody knows.

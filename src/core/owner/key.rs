@@ -18,6 +18,7 @@ mod drain;
 mod lease;
 mod recall;
 mod repeat;
+mod wish;
 
 use recall::Round;
 
@@ -180,7 +181,8 @@ impl KeyState {
             }
         }
         let window = ledger.window();
-        self.ledger = ledger;
+        let before = std::mem::replace(&mut self.ledger, ledger);
+        self.ledger.take_demand(&before);
         self.round = Round::None;
         self.exhausted_told = false;
         self.changed = true;
@@ -240,6 +242,10 @@ impl KeyState {
         if waiting.ask.costs.is_empty() {
             // A wish is answered at once, whoever waits.
             self.answer(around, &waiting, true, out);
+            // What it could not be given may be called back; who waits for a decision comes first.
+            if self.waiting.is_empty() {
+                self.serve_wishes(around, out);
+            }
             return;
         }
         self.waiting.push_back(waiting);
@@ -249,6 +255,7 @@ impl KeyState {
     fn take_report(&mut self, from: Tenancy, ask: &Ask, out: &mut Vec<KeyEffect>) {
         let holder = self.ledger.holder(from);
         holder.has_cell = ask.lease.is_some();
+        holder.demand = ask.demand;
         if let Some(said) = ask.lease {
             self.report(from, said, false, out);
         }
@@ -284,6 +291,9 @@ impl KeyState {
     ) {
         self.roll(around, out);
         self.register(from, &returned.lease, returned.has_cell, true, out);
+        if returned.lease.window == self.ledger.window() {
+            self.ledger.holder(from).demand = returned.demand;
+        }
         self.drain(around, out);
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::message::{AskId, LeaseAmounts};
-use crate::units::{Generation, ServiceTime, Tenancy, Tokens};
+use crate::units::{Generation, Rate, ServiceTime, Tenancy, Tokens};
 use crate::window::Window;
 
 /// A recall that has not been returned.
@@ -35,6 +35,10 @@ pub struct Holder {
     pub owes_return: bool,
     /// Tokens are being called back.
     pub recall: Option<OpenRecall>,
+    /// It asked ahead of need, and the pool had nothing: it is told when there is something.
+    pub wishes: bool,
+    /// Demand, as it was last heard of.
+    pub demand: Rate,
 }
 
 impl Holder {
@@ -311,6 +315,26 @@ impl Ledger {
             holder.used = holder.used.max(said.used);
         }
         Some(*holder != before)
+    }
+
+    /// Tokens above `keep` are called back from a holder; of which generation.
+    pub fn call_back(&mut self, from: Tenancy, keep: Tokens, since: ServiceTime) -> Generation {
+        let holder = self.holder(from);
+        let generation = holder.generation;
+        holder.recall = Some(OpenRecall {
+            generation,
+            keep,
+            since,
+        });
+        generation
+    }
+
+    /// Takes over from the window before what was heard of demand.
+    pub fn take_demand(&mut self, before: &Self) {
+        for (tenancy, holder) in &mut self.holders {
+            let known = before.holders.get(tenancy);
+            holder.demand = known.map_or(Rate::ZERO, |known| known.demand);
+        }
     }
 
     /// A replica is gone: what it held counts as spent.

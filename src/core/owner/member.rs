@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::key::KeyHash;
-use crate::message::{ASKS_PER_CALL_MAX, Exhausted, Recall};
+use crate::message::{ASKS_PER_CALL_MAX, Exhausted, Lease, Recall};
 use crate::owner::effect::ReplyTo;
 use crate::owner::record::StoredMember;
 use crate::trap::{self, Trap};
@@ -12,6 +12,10 @@ use crate::units::{Incarnation, LocalTime, ReplicaId, Seat, ServiceTime, Span, T
 /// Most keys of which a member is told that they are exhausted, between two polls. What is dropped
 /// costs one ask each.
 const EXHAUSTED_MAX: usize = 4_096;
+
+/// Most keys of which a member is told that its lease has grown, between two polls. What is dropped
+/// comes with the answer to the next ask.
+const LEASES_MAX: usize = 4_096;
 
 /// A pending recall is told again, in whatever answer comes next, after so long without a return:
 /// ten times a round trip inside a cluster.
@@ -49,6 +53,7 @@ pub struct Member {
     pub watch: Option<OpenWatch>,
     recalls: BTreeMap<KeyHash, PendingRecall>,
     exhausted: VecDeque<Exhausted>,
+    leases: BTreeMap<KeyHash, Lease>,
 }
 
 impl Member {
@@ -62,6 +67,7 @@ impl Member {
             watch: None,
             recalls: BTreeMap::new(),
             exhausted: VecDeque::new(),
+            leases: BTreeMap::new(),
         }
     }
 
@@ -84,6 +90,27 @@ impl Member {
         }
         self.exhausted.push_back(exhausted);
         !full
+    }
+
+    /// May be told that its lease has grown; `false` if something had to be dropped for it.
+    pub fn push_lease(&mut self, lease: Lease) -> bool {
+        let full = self.leases.len() >= LEASES_MAX && !self.leases.contains_key(&lease.key);
+        if full {
+            self.leases.pop_first();
+        }
+        self.leases.insert(lease.key, lease);
+        !full
+    }
+
+    /// The leases to tell now.
+    pub fn take_leases(&mut self) -> Vec<Lease> {
+        let mut taken = Vec::new();
+        while taken.len() < ASKS_PER_CALL_MAX
+            && let Some((_, lease)) = self.leases.pop_first()
+        {
+            taken.push(lease);
+        }
+        taken
     }
 
     /// The recalls to tell now; each is marked as told.
@@ -112,7 +139,8 @@ impl Member {
     /// Whether a poll has something to say now.
     #[must_use]
     pub fn has_pushes(&self, now: LocalTime) -> bool {
-        !self.exhausted.is_empty() || self.recalls.values().any(|pending| is_due(pending, now))
+        let news = !self.exhausted.is_empty() || !self.leases.is_empty();
+        news || self.recalls.values().any(|pending| is_due(pending, now))
     }
 
     /// When a recall is to be told again.

@@ -336,6 +336,12 @@ impl Shard {
             KeyEffect::ReportRefused => {
                 self.counts.reports_refused = self.counts.reports_refused.saturating_add(1);
             }
+            KeyEffect::Granted(to, lease) => {
+                let member = self.members.get_mut(to);
+                if member.is_some_and(|member| !member.push_lease(lease)) {
+                    self.counts.pushes_dropped = self.counts.pushes_dropped.saturating_add(1);
+                }
+            }
             KeyEffect::Exhausted(to, exhausted) => {
                 let member = self.members.get_mut(to);
                 if member.is_some_and(|member| !member.push_exhausted(exhausted)) {

@@ -35,6 +35,17 @@ pub const RESERVATION_MAX: Span = Span::from_secs(12);
 /// the protocol's section 10.
 const AHEAD_BELOW: (u64, u64) = (1, 5);
 
+/// More is asked for when what is left lasts for less than so many round trips, but not for less than
+/// [`AHEAD_TIME_MIN`]: t_low of section 10. The bounds on service time are as far apart as the
+/// quickest round trip took.
+const AHEAD_ROUND_TRIPS: u64 = 5;
+
+/// Shortest time for which what is left must last.
+const AHEAD_TIME_MIN: Span = Span::from_millis(3);
+
+/// Longest: on a slow network a lease is asked for early, but not right after the last one.
+const AHEAD_TIME_MAX: Span = Span::from_millis(250);
+
 /// How long an ask ahead may take before another one may go out: lost messages must not silence a
 /// cell for good.
 const AHEAD_PATIENCE: Span = Span::from_millis(100);
@@ -145,11 +156,14 @@ impl Bucket {
     /// The lease of a key, if it has a cell.
     #[must_use]
     pub fn lease(&self, key: KeyHash, window: Window) -> Option<LeaseAmounts> {
-        self.cells
-            .iter()
-            .flatten()
-            .find(|cell| cell.key == key && cell.window == window)
-            .map(|cell| cell.amounts)
+        self.peek(key, window).map(|cell| cell.amounts)
+    }
+
+    /// The cell of a key.
+    #[must_use]
+    pub fn peek(&self, key: KeyHash, window: Window) -> Option<&Cell> {
+        let mut cells = self.cells.iter().flatten();
+        cells.find(|cell| cell.key == key && cell.window == window)
     }
 
     fn cell(&mut self, key: KeyHash, window: Window) -> Option<&mut Cell> {
@@ -175,6 +189,7 @@ impl Bucket {
         let free = cell.amounts.free();
         if judged <= free {
             cell.used_at = now.local;
+            cell.demand.note(judged, now.local, claim.window.length());
             match how {
                 Take::Spend => cell.amounts.used = cell.amounts.used.plus(cost),
                 Take::Reserve => {
@@ -183,7 +198,7 @@ impl Bucket {
                 }
             }
             return Taken::Admitted {
-                ask_ahead: mark_ask_ahead(cell, now.local),
+                ask_ahead: mark_ask_ahead(cell, now),
             };
         }
         match cell.total {
@@ -191,6 +206,7 @@ impl Bucket {
             _ if cell.may_stand() => Taken::Unclaimed,
             _ => {
                 idle::look_for_more(cell, now.local);
+                cell.demand.note(judged, now.local, claim.window.length());
                 Taken::Edge { has_cell: true }
             }
         }
@@ -207,17 +223,24 @@ impl Bucket {
         } else {
             Generation::default()
         };
-        let free = self
-            .cells
-            .iter_mut()
-            .find(|place| place.as_ref().is_none_or(|cell| cell.is_over(earliest)));
+        let mut cell = Cell::claimed(claim.key, claim.window, claim.tenant, generation);
+        let is_former = |cell: &Cell| cell.key == claim.key && cell.is_over(earliest);
+        let mut places = self.cells.iter_mut();
+        let former = places.find(|place| place.as_ref().is_some_and(is_former));
+        let free = match former {
+            Some(place) => {
+                let former = place.as_ref();
+                let demand = former.map(|former| former.demand_for_the_next(now.local, earliest));
+                cell.demand = demand.unwrap_or_default();
+                Some(place)
+            }
+            None => {
+                let mut places = self.cells.iter_mut();
+                places.find(|place| place.as_ref().is_none_or(|cell| cell.is_over(earliest)))
+            }
+        };
         if let Some(place) = free {
-            *place = Some(Cell::claimed(
-                claim.key,
-                claim.window,
-                claim.tenant,
-                generation,
-            ));
+            *place = Some(cell);
             return true;
         }
         self.mark_turned_away(claim.window, Generation::new(1), earliest);
@@ -360,11 +383,18 @@ impl Bucket {
 }
 
 /// Marks the cell, and says so, when its lease runs low and no ask ahead is out.
-fn mark_ask_ahead(cell: &mut Cell, now: LocalTime) -> bool {
-    let low = cell.amounts.free() <= cell.last_grant.scaled(AHEAD_BELOW.0, AHEAD_BELOW.1);
-    let due = low && cell.ahead_until <= now;
+fn mark_ask_ahead(cell: &mut Cell, now: Moment) -> bool {
+    if now.local < cell.ahead_until {
+        return false;
+    }
+    let apart = now.service.latest.since(now.service.earliest).get();
+    let lasts = Span::new(apart.saturating_mul(AHEAD_ROUND_TRIPS));
+    let lasts = lasts.max(AHEAD_TIME_MIN).min(AHEAD_TIME_MAX);
+    let soon = cell.rate(now.local).over(lasts);
+    let part = cell.last_grant.scaled(AHEAD_BELOW.0, AHEAD_BELOW.1);
+    let due = cell.amounts.free() <= soon.max(part);
     if due {
-        cell.ahead_until = now.plus(AHEAD_PATIENCE);
+        cell.ahead_until = now.local.plus(AHEAD_PATIENCE);
     }
     due
 }

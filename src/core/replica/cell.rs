@@ -3,14 +3,15 @@
 //! Invariant: G >= U + R. A cell whose window is over is free; until then it is never given up,
 //! because a claim made anew would start from nothing and mint tokens.
 
+use crate::demand::Demand;
 use crate::key::KeyHash;
 use crate::message::LeaseAmounts;
-use crate::units::{Epoch, Generation, Incarnation, LocalTime, ServiceTime, Tokens};
+use crate::units::{Epoch, Generation, Incarnation, LocalTime, Rate, ServiceTime, Tokens};
 use crate::window::Window;
 use crate::words::{WordReader, WordWriter};
 
 /// Words of one cell in shared memory.
-pub const CELL_WORDS: usize = 18;
+pub const CELL_WORDS: usize = 21;
 
 /// Bits of a cell's flags.
 const OWES_RETURN: u64 = 1;
@@ -61,6 +62,8 @@ pub struct Cell {
     pub last_grant: Tokens,
     /// When tokens were last taken, or looked for in vain.
     pub used_at: LocalTime,
+    /// What is asked for.
+    pub demand: Demand,
 }
 
 impl Cell {
@@ -83,6 +86,7 @@ impl Cell {
             ahead_until: LocalTime::ZERO,
             last_grant: Tokens::ZERO,
             used_at: LocalTime::ZERO,
+            demand: Demand::default(),
         }
     }
 
@@ -126,6 +130,23 @@ impl Cell {
     #[must_use]
     pub fn may_stand(&self) -> bool {
         !self.standing_seen && self.amounts.generation == Generation::default()
+    }
+
+    /// The rate at which its tokens are asked for.
+    #[must_use]
+    pub fn rate(&self, now: LocalTime) -> Rate {
+        self.demand.rate(now, self.window.length())
+    }
+
+    /// What a claim of the same key in a later window starts with. Over the time in which this cell
+    /// refused by its proof, demand went on uncounted.
+    #[must_use]
+    pub fn demand_for_the_next(&self, now: LocalTime, earliest: ServiceTime) -> Demand {
+        let mut demand = self.demand;
+        if self.total.is_some() {
+            demand.resume(now, earliest.since(self.window.end()));
+        }
+        demand
     }
 
     /// Whether its window is certainly over, so that the place is free.
@@ -182,6 +203,11 @@ impl Cell {
         let ahead_until = LocalTime::new(words.word()?);
         let last_grant = Tokens::new(words.word()?);
         let used_at = LocalTime::new(words.word()?);
+        let demand = Demand {
+            fast: words.word()?,
+            slow: words.word()?,
+            at: LocalTime::new(words.word()?),
+        };
         // An empty window marks an empty place.
         Some(Window::new(start, end).map(|window| Self {
             key,
@@ -196,6 +222,7 @@ impl Cell {
             ahead_until,
             last_grant,
             used_at,
+            demand,
         }))
     }
 
@@ -226,5 +253,8 @@ impl Cell {
         words.word(cell.ahead_until.get());
         words.word(cell.last_grant.get());
         words.word(cell.used_at.get());
+        words.word(cell.demand.fast);
+        words.word(cell.demand.slow);
+        words.word(cell.demand.at.get());
     }
 }

@@ -9,7 +9,7 @@ use crate::message::{Lease, LeaseAmounts, Recall, Return};
 use crate::replica::bucket::{Bucket, Claim, Idle, Moment, Take, Taken};
 use crate::replica::cell::{HeldProof, Tenant};
 use crate::replica::shared::{Place, Shared, SharedError, update};
-use crate::units::{Epoch, Generation, LocalTime, Tokens};
+use crate::units::{Epoch, Generation, LocalTime, Rate, Tokens};
 use crate::window::Window;
 
 /// Buckets of the default table: 16,384 cells in some 9 MB of host memory when all are in use.
@@ -106,12 +106,20 @@ impl<'a, S: Shared> Table<'a, S> {
         self.change(key, |bucket| bucket.release(key, window, cost))
     }
 
-    /// The lease of a key; `None` without a cell.
+    /// The lease of a key and the rate at which it is asked for; `None` without a cell.
     ///
     /// # Errors
     /// Shared memory failed.
-    pub fn lease(&self, key: KeyHash, window: Window) -> Result<Option<LeaseAmounts>, SharedError> {
-        self.change(key, |bucket| bucket.lease(key, window))
+    pub fn lease(
+        &self,
+        key: KeyHash,
+        window: Window,
+        now: LocalTime,
+    ) -> Result<Option<(LeaseAmounts, Rate)>, SharedError> {
+        self.change(key, |bucket| {
+            let cell = bucket.peek(key, window)?;
+            Some((cell.amounts, cell.rate(now)))
+        })
     }
 
     /// Takes a grant in; `false` if it no longer fits the cell.

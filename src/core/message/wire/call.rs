@@ -187,7 +187,7 @@ impl From<WatchAnswer> for pb::WatchResponse {
             seat_state: pb::SeatState::from(answer.seat_state).into(),
             recalls: answer.recalls.into_iter().map(Into::into).collect(),
             exhausted: answer.exhausted.into_iter().map(Into::into).collect(),
-            leases: Vec::new(),
+            leases: answer.leases.into_iter().map(Into::into).collect(),
             directory: answer.directory.map(Into::into),
         }
     }
@@ -203,6 +203,7 @@ impl TryFrom<pb::WatchResponse> for WatchAnswer {
             seat_state: seat_state(answer.seat_state)?,
             recalls: checked_list(answer.recalls, "recalls")?,
             exhausted: checked_list(answer.exhausted, "exhausted")?,
+            leases: checked_list(answer.leases, "leases")?,
             directory: answer.directory.map(TryInto::try_into).transpose()?,
         })
     }

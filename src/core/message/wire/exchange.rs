@@ -5,7 +5,7 @@ use crate::message::{
     Answer, AnswerKind, Ask, AskId, COSTS_PER_ASK_MAX, Cost, Decision, Exhausted, Proof, Recall,
     Resolution, Return, SeatState,
 };
-use crate::units::{Asker, Generation, Sequence, ServiceTime, Span, Tokens};
+use crate::units::{Asker, Generation, Rate, Sequence, ServiceTime, Span, Tokens};
 use crate::wire as pb;
 
 impl From<AskId> for pb::AskId {
@@ -63,7 +63,7 @@ impl From<Ask> for pb::KeyAsk {
             used: amounts.used.get(),
             reserved: amounts.reserved.get(),
             costs: ask.costs.into_iter().map(Into::into).collect(),
-            demand_per_kilosecond: ask.demand,
+            demand_per_kilosecond: ask.demand.get(),
             has_cell: ask.lease.is_some(),
             descriptor: ask.descriptor.map(Into::into),
             spends: Vec::new(),
@@ -88,7 +88,7 @@ impl TryFrom<pb::KeyAsk> for Ask {
             window: ask.window.map(window).transpose()?,
             lease: ask.has_cell.then_some(lease),
             costs: ask.costs.into_iter().map(Into::into).collect(),
-            demand: ask.demand_per_kilosecond,
+            demand: Rate::new(ask.demand_per_kilosecond),
             descriptor: ask.descriptor.map(TryInto::try_into).transpose()?,
         })
     }
@@ -98,7 +98,7 @@ impl From<Return> for pb::Return {
     fn from(returned: Return) -> Self {
         Self {
             lease: Some(returned.lease.into()),
-            demand_per_kilosecond: 0,
+            demand_per_kilosecond: returned.demand.get(),
             has_cell: returned.has_cell,
         }
     }
@@ -111,6 +111,7 @@ impl TryFrom<pb::Return> for Return {
         let lease = required(returned.lease, "return.lease")?.try_into()?;
         Ok(Self {
             lease,
+            demand: Rate::new(returned.demand_per_kilosecond),
             has_cell: returned.has_cell,
         })
     }

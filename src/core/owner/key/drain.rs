@@ -32,6 +32,7 @@ impl KeyState {
             self.answer(around, &waiting, complete, out);
         }
         self.round = super::Round::None;
+        self.serve_wishes(around, out);
     }
 
     /// Decides the costs of one ask; whether all are decided.
@@ -120,7 +121,7 @@ impl KeyState {
             self.remember(ask.id, &waiting.decisions);
         }
         // Whoever waits behind comes before a lease for requests still to come.
-        let grows = complete && self.waiting.is_empty() && self.lease_to(around, waiting);
+        let lease = self.lease_to(around, waiting, complete && self.waiting.is_empty());
         let pool = self.ledger.pool();
         let late = waiting.total.filter(|_| trap::is_off(Trap::TotalTakenLate));
         let total = late.map_or(waiting.total, |_| Some(pool));
@@ -134,7 +135,7 @@ impl KeyState {
             decisions: waiting.decisions.clone(),
             lease: waiting.from.and_then(|from| self.lease_of(from, ask)),
             total: total.map(|left| self.proof(left)),
-            parked: ask.costs.is_empty() && !grows,
+            parked: lease == Some(false),
         };
         out.push(KeyEffect::Answer(waiting.reply, answer));
     }

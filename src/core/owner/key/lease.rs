@@ -33,22 +33,24 @@ impl KeyState {
         ask.costs.get(index).is_some_and(|cost| cost.provisional)
     }
 
-    /// Tokens of the asker's next lease, moved from the pool; said only to who has a cell and is
-    /// not being recalled from.
-    pub(super) fn lease_to(&mut self, around: &Surroundings, waiting: &Waiting) -> bool {
-        let Some(from) = waiting.from.filter(|_| waiting.ask.window.is_some()) else {
-            return false;
-        };
+    /// Tokens of the asker's next lease, moved from the pool, if they may be now; whether there
+    /// were any, else its wish is parked. `None` for who may have none: a lease is for who has a
+    /// cell.
+    pub(super) fn lease_to(
+        &mut self,
+        around: &Surroundings,
+        waiting: &Waiting,
+        now: bool,
+    ) -> Option<bool> {
+        let from = waiting.from.filter(|_| waiting.ask.window.is_some())?;
         let holders = self.ledger.holders();
-        let may = holders
-            .get(&from)
-            .is_some_and(|holder| holder.has_cell && holder.recall.is_none());
-        if !may || waiting.ask.lease.is_none() {
-            return false;
-        }
-        let amount = size::lease(self.ledger.remaining(), around.replicas);
-        let granted = self.ledger.grant(from, amount);
-        self.changed |= granted > Tokens::ZERO;
-        granted > Tokens::ZERO
+        let holder = holders.get(&from).filter(|holder| holder.has_cell)?;
+        let _named = waiting.ask.lease?;
+        let amount = size::lease(&self.needs(around, holder.demand));
+        let now = now && holder.recall.is_none();
+        let grows = now && self.ledger.grant(from, amount) > Tokens::ZERO;
+        self.changed |= grows;
+        self.ledger.holder(from).wishes = !grows;
+        Some(grows)
     }
 }

@@ -2,9 +2,8 @@
 //! way, and only when nothing can come any more, refuse.
 
 use super::{KeyState, Surroundings};
-use crate::message::Recall;
 use crate::owner::effect::KeyEffect;
-use crate::owner::ledger::{Holder, OpenRecall};
+use crate::owner::ledger::Holder;
 use crate::owner::size;
 use crate::trap::{self, Trap};
 use crate::units::{Tenancy, Tokens};
@@ -89,31 +88,5 @@ impl KeyState {
             self.call_back(around, *tenancy, keep, out);
         }
         !rich.is_empty()
-    }
-
-    fn call_back(
-        &mut self,
-        around: &Surroundings,
-        from: Tenancy,
-        keep: Tokens,
-        out: &mut Vec<KeyEffect>,
-    ) {
-        let holder = self.ledger.holder(from);
-        let generation = holder.generation;
-        holder.recall = Some(OpenRecall {
-            generation,
-            keep,
-            since: around.now,
-        });
-        let window = self.ledger.window();
-        out.push(KeyEffect::Recall(
-            from,
-            Recall {
-                key: self.key,
-                window,
-                generation,
-                keep,
-            },
-        ));
     }
 }

@@ -103,7 +103,7 @@ impl Owner {
                 reserved: Tokens::ZERO,
             }),
             costs: says.costs.iter().map(cost).collect(),
-            demand: 0,
+            demand: crate::units::Rate::ZERO,
             descriptor: None,
         };
         let mut out = Vec::new();
@@ -132,6 +132,7 @@ impl Owner {
         };
         let returned = Return {
             lease,
+            demand: crate::units::Rate::ZERO,
             has_cell: true,
         };
         let mut out = Vec::new();

@@ -41,7 +41,7 @@ fn busy_key() -> KeyState {
                 provisional,
                 decide_by,
             }],
-            demand: 0,
+            demand: crate::units::Rate::ZERO,
             descriptor: None,
         };
         state.ask(

@@ -2,7 +2,7 @@
 
 use super::{Readings, Reply, ReplyTo, Shard};
 use crate::message::call::WatchAnswer;
-use crate::message::{Directory, Exhausted, Recall, SeatState, Sender};
+use crate::message::{Directory, Exhausted, Lease, Recall, SeatState, Sender};
 use crate::owner::effect::Change;
 use crate::owner::member::OpenWatch;
 use crate::owner::record;
@@ -13,6 +13,7 @@ use crate::units::{ServiceTime, Tenancy};
 pub(super) struct Pushes {
     recalls: Vec<Recall>,
     exhausted: Vec<Exhausted>,
+    leases: Vec<Lease>,
     directory: Option<Directory>,
 }
 
@@ -70,6 +71,7 @@ impl Shard {
             let pushes = Pushes {
                 recalls: member.take_recalls(at.local),
                 exhausted: member.take_exhausted(),
+                leases: member.take_leases(),
                 directory: self.news(tenancy, watch.directory),
             };
             self.answer_watch(at, watch.reply, watch.received, SeatState::Ok, pushes);
@@ -112,6 +114,7 @@ impl Shard {
             seat_state,
             recalls: pushes.recalls,
             exhausted: pushes.exhausted,
+            leases: pushes.leases,
             directory: pushes.directory,
         };
         self.outcome.replies.push((reply, Reply::Watch(answer)));

@@ -65,7 +65,7 @@ impl Bucket {
                 continue;
             }
             cell.fence(keep);
-            returns.push(returned(cell));
+            returns.push(returned(cell, now.local));
         }
         returns
     }

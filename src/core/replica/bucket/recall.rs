@@ -5,7 +5,7 @@ use super::{Bucket, Claim, Moment};
 use crate::message::{Lease, LeaseAmounts, Recall, Return};
 use crate::replica::cell::{Cell, Tenant};
 use crate::trap::{self, Trap};
-use crate::units::{Epoch, Generation, Tokens};
+use crate::units::{Epoch, Generation, LocalTime, Rate, Tokens};
 
 impl Bucket {
     /// Answers a recall; `None` if the window has not certainly begun here (the owner repeats).
@@ -35,7 +35,7 @@ impl Bucket {
             cell.fence(if owed { Tokens::ZERO } else { recall.keep });
             cell.owes_return = cell.amounts.reserved > Tokens::ZERO;
         }
-        Some(returned(cell))
+        Some(returned(cell, now.local))
     }
 
     fn recall_without_cell(&mut self, claim: Claim, passed: Generation, now: Moment) -> Return {
@@ -63,6 +63,7 @@ impl Bucket {
                 window: claim.window,
                 amounts,
             },
+            demand: Rate::ZERO,
             has_cell,
         }
     }
@@ -81,7 +82,7 @@ impl Bucket {
             cell.tenant.epoch = cell.tenant.epoch.max(epoch);
             let free = cell.amounts.free();
             cell.fence(free);
-            returned(cell).lease
+            returned(cell, now.local).lease
         })
         .collect()
     }
@@ -94,7 +95,7 @@ impl Bucket {
         let fenced = cells.filter(|cell| live(cell) && mine(cell)).map(|cell| {
             cell.settle_expired(now.local);
             cell.fence(Tokens::ZERO);
-            returned(cell).lease
+            returned(cell, now.local).lease
         });
         fenced.collect()
     }
@@ -121,10 +122,10 @@ pub(super) fn return_owed(cell: &mut Cell) -> Option<Return> {
     }
     cell.fence(Tokens::ZERO);
     cell.owes_return = false;
-    Some(returned(cell))
+    Some(returned(cell, cell.demand.at))
 }
 
-pub(super) fn returned(cell: &Cell) -> Return {
+pub(super) fn returned(cell: &Cell, now: LocalTime) -> Return {
     let lease = Lease {
         key: cell.key,
         window: cell.window,
@@ -132,6 +133,7 @@ pub(super) fn returned(cell: &Cell) -> Return {
     };
     Return {
         lease,
+        demand: cell.rate(now),
         has_cell: true,
     }
 }

@@ -159,7 +159,8 @@ fn low_leases_ask_ahead_once() {
         })
         .collect();
     assert_eq!(asks.iter().filter(|ask| **ask).count(), 1);
-    assert!(asks[7], "with a fifth left");
+    // Earlier where demand would use up the rest within a few round trips.
+    assert!(asks[..8].contains(&true), "at the latest with a fifth left");
     bucket.grant(claim(1), Generation::default(), Tokens::new(11));
     assert_eq!(
         take(&mut bucket, 1, Take::Spend),

@@ -40,8 +40,10 @@ impl Leader {
                 record.hear(heard, directory, seated.hash_key);
             })?;
         }
-        let nothing =
-            answer.recalls.is_empty() && answer.exhausted.is_empty() && answer.directory.is_none();
+        let nothing = answer.recalls.is_empty()
+            && answer.exhausted.is_empty()
+            && answer.leases.is_empty()
+            && answer.directory.is_none();
         if nothing && now.since(ticket.sent) < POLL_ENDED_EARLY {
             self.not_before = now.plus(PAUSE_AFTER_EARLY_END);
         }
@@ -66,6 +68,15 @@ impl Leader {
                 },
                 moment,
             )?;
+        }
+        for lease in &answer.leases {
+            let claim = Claim {
+                key: lease.key,
+                window: lease.window,
+                tenant,
+            };
+            let amounts = lease.amounts;
+            table.grant(claim, amounts.generation, amounts.granted)?;
         }
         let mut returns = Vec::new();
         for recall in &answer.recalls {

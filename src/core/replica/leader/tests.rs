@@ -45,6 +45,7 @@ fn answer(millis: u64, epoch: u64, seat_state: SeatState) -> WatchAnswer {
         seat_state,
         recalls: Vec::new(),
         exhausted: Vec::new(),
+        leases: Vec::new(),
         directory: None,
     }
 }
@@ -217,8 +218,8 @@ fn a_lost_seat_is_left_with_nothing_and_the_next_tenancy_joins() {
     let record = SeatRecord::load(&memory).unwrap().unwrap();
     assert!(!record.seated.unwrap().is_alive(at(1_012)));
     let window = Window::new(ServiceTime::ZERO, ServiceTime::MAX).unwrap();
-    let lease = Table::new(&memory, 4)
-        .lease(KeyHash::new(5), window)
+    let (lease, _) = Table::new(&memory, 4)
+        .lease(KeyHash::new(5), window, at(1_012))
         .unwrap()
         .unwrap();
     assert_eq!(

@@ -8,7 +8,7 @@ use crate::message::{ASKS_PER_CALL_MAX, Ask, AskId, COSTS_PER_ASK_MAX, Descripto
 use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::Shared;
 use crate::replica::table::Table;
-use crate::units::{Incarnation, LocalTime, Span};
+use crate::units::{Incarnation, LocalTime, Rate, Span, Tokens};
 
 /// Most calls of one worker in flight. Each key has at most one ask out, so many calls mean many
 /// keys at the edge at once; beyond the bound they wait for a call to end and then travel together.
@@ -121,7 +121,7 @@ impl Worker {
         let rule = self.rules.get(queue.subject.rule)?;
         let window = seated.moment(now).service.window(rule.spec.period);
         let table = Table::new(shared, self.buckets);
-        let lease = match window.map(|window| table.lease(key, window)) {
+        let lease = match window.map(|window| table.lease(key, window, now)) {
             Some(Ok(lease)) => lease,
             None => None,
             Some(Err(error)) => {
@@ -135,7 +135,7 @@ impl Worker {
         let costs = requests
             .iter()
             .filter_map(|request| request.cost(decide_by(request.deadline())));
-        let first = lease.is_none_or(|lease| lease.granted.get() == 0);
+        let first = lease.is_none_or(|(lease, _)| lease.granted == Tokens::ZERO);
         let ask = Ask {
             id: AskId {
                 asker: self.asker,
@@ -143,9 +143,9 @@ impl Worker {
                 key,
             },
             window,
-            lease,
+            lease: lease.map(|(amounts, _)| amounts),
             costs: costs.collect(),
-            demand: 0,
+            demand: lease.map_or(Rate::ZERO, |(_, rate)| rate),
             descriptor: (first || queue.describe).then(|| describe(rule, queue)),
         };
         queue.sent(ask.clone(), requests, call);

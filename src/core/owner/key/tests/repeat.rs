@@ -69,7 +69,7 @@ fn an_ask_for_another_window_is_not_judged() {
         window,
         lease: None,
         costs: vec![],
-        demand: 0,
+        demand: crate::units::Rate::ZERO,
         descriptor: None,
     };
     let mut out = Vec::new();
