@@ -1,8 +1,9 @@
 //! The end of a replica whose plugin is removed: the last instance of the process gives everything
-//! back. (When Envoy itself ends, nothing that is sent arrives; what lies idle has gone back before.)
+//! back. (When Envoy itself ends, nothing that is sent arrives; what lies idle has gone back
+//! before.)
 //!
-//! Order matters: first the seat is void, so that nobody takes a standing share any more; then every
-//! cell is fenced, so that nothing can be spent from it; only then it is said.
+//! Order matters: first the seat is void, so that nobody takes a standing share any more; then
+//! every cell is fenced, so that nothing can be spent from it; only then it is said.
 
 use crate::message::call::Leave;
 use crate::replica::cell::Tenant;

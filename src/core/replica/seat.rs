@@ -144,8 +144,8 @@ impl SeatRecord {
         })
     }
 
-    /// Ends a tenancy: nobody may spend under it any more, and the next one has no seat yet. `false`
-    /// if it is not the present one.
+    /// Ends a tenancy: nobody may spend under it any more, and the next one has no seat yet.
+    /// `false` if it is not the present one.
     ///
     /// # Errors
     /// Shared memory failed, or there is no record; nothing has changed.

@@ -1,6 +1,6 @@
-//! The end of a root: if it is the last one of the replica, the plugin has been removed, and it gives
-//! back all that the replica holds before Envoy may delete it. When Envoy itself ends, it does not
-//! wait, and nothing is sent.
+//! The end of a root: if it is the last one of the replica, the plugin has been removed, and it
+//! gives back all that the replica holds before Envoy may delete it. When Envoy itself ends, it
+//! does not wait, and nothing is sent.
 
 use headgate_core::replica::departure::LOOKS_AFTER;
 use headgate_core::units::{LocalTime, Span};
