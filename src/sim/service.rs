@@ -7,7 +7,7 @@ use headgate_core::clock::Stamps;
 use headgate_core::key::{HashKey, KeyHash};
 use headgate_core::message::Sender;
 use headgate_core::message::call::{AskCall, Join};
-use headgate_core::owner::clock::Readings;
+use headgate_core::owner::clock::{Boot, Readings};
 use headgate_core::owner::effect::{Outcome, Reply, ReplyTo};
 use headgate_core::owner::record::RecordError;
 use headgate_core::owner::shard::{Shard, ShardConfig, ShardCounts, Start};
@@ -48,6 +48,8 @@ pub(crate) struct Service {
     config: ShardConfig,
     /// Its machine's monotonic clock.
     pub(crate) clock: Clock,
+    /// Which machine it is, by its boot.
+    pub(crate) machine: u128,
     /// Its machine's wall clock when the world began, and since it was last set.
     pub(crate) wall: ServiceTime,
     pub(crate) epoch: u64,
@@ -68,6 +70,7 @@ impl Service {
         Self {
             config,
             clock,
+            machine: 1,
             wall,
             epoch: 0,
             shard: None,
@@ -91,6 +94,10 @@ impl Service {
         Readings {
             local,
             wall: self.wall.plus(since),
+            boot: Some(Boot {
+                id: self.machine,
+                since: local.since(LocalTime::ZERO),
+            }),
         }
     }
 

@@ -193,6 +193,7 @@ impl Counter {
         Readings {
             local: self.now,
             wall: ServiceTime::new(EPOCH).plus(self.now.since(LocalTime::ZERO)),
+            boot: None,
         }
     }
 }

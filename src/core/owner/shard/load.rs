@@ -54,14 +54,15 @@ impl Shard {
         // With an old leader's time to follow, a store without any promise still has a ceiling.
         let clock = match meta {
             None => ServiceClock::fresh(start.at),
-            Some(Meta { ceiling, .. }) => {
-                ServiceClock::following(ceiling, start.at, config.time_to_live)
-            }
+            Some(Meta {
+                ceiling, anchor, ..
+            }) => ServiceClock::resuming(ceiling, anchor, start.at, config.time_to_live),
         };
         let fresh = Meta {
             hash_key: start.fresh_hash_key,
             next_tenancy: Tenancy::new(1),
             ceiling: ServiceTime::ZERO,
+            anchor: None,
         };
         let mut shard = Self {
             config,
