@@ -1,5 +1,5 @@
-//! The clocks of this process and its machine. Durations and deadlines are measured on it, never on the
-//! wall clock.
+//! The clocks of this process and its machine. Durations and deadlines are measured on the
+//! monotonic one, never on the wall clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
