@@ -6,9 +6,10 @@ use crate::trap::{self, Trap};
 use crate::units::{LocalTime, ServiceTime, Span};
 use crate::window::{Period, Window};
 
-/// How far two monotonic clocks may drift apart, in millionths of the elapsed time. Crystals are
-/// good to 100; 500 is what NTP allows itself to slew.
-pub const DRIFT_MILLIONTHS: u64 = 500;
+/// How far service time and a monotonic clock may drift apart, in millionths of the elapsed time.
+/// Crystals are good to 100; 500 is what NTP allows itself to slew, and the service slews by
+/// [`SLEW_MILLIONTHS`](crate::owner::clock::SLEW_MILLIONTHS) towards its wall clock on top of it.
+pub const DRIFT_MILLIONTHS: u64 = 500 + crate::owner::clock::SLEW_MILLIONTHS;
 
 /// When the service received a request and sent its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +71,12 @@ impl OffsetEstimate {
     #[must_use]
     pub const fn parts(self) -> (i64, i64, LocalTime) {
         (self.lowest, self.highest, self.taken)
+    }
+
+    /// When the last echo came.
+    #[must_use]
+    pub const fn taken(self) -> LocalTime {
+        self.taken
     }
 
     /// What both estimates allow. Where they contradict each other (a clock was suspended or

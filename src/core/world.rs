@@ -178,6 +178,7 @@ impl World {
         Readings {
             local,
             wall: START.plus(local.since(LocalTime::ZERO)),
+            boot: None,
         }
     }
 

@@ -14,7 +14,7 @@ use headgate_core::{
         call::{AskCall, Join, Leave},
     },
     owner::{
-        clock::{Readings, ServiceClock},
+        clock::{ClockCounts, Readings, ServiceClock},
         effect::{Outcome, Reply, ReplyTo},
         shard::{Shard as Keys, ShardConfig, Start},
     },
@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     args::Limits,
-    clock::{Monotonic, wall},
+    clock::{Monotonic, SinceBoot, wall},
     engine::{Shard, Step},
     metrics::OwnerMetrics,
     rpc,
@@ -78,6 +78,9 @@ pub struct Owner {
     open: HashMap<ReplyTo, Open>,
     next_reply: u64,
     monotonic: Monotonic,
+    since_boot: SinceBoot,
+    /// What has been logged of the clocks.
+    told: ClockCounts,
     metrics: OwnerMetrics,
 }
 
@@ -89,9 +92,10 @@ pub fn build(context: Context<'_, Command>) -> Result<Owner, Failure> {
     let mut fresh_hash_key = [0; 16];
     getrandom::fill(&mut fresh_hash_key)
         .map_err(|error| Failure::System(std::io::Error::other(error.to_string())))?;
+    let since_boot = SinceBoot::find();
     let start = Start {
         epoch: context.epoch,
-        at: readings(context.clock.now()),
+        at: readings(context.clock.now(), since_boot),
         fresh_hash_key: HashKey::new(fresh_hash_key),
     };
     let records = context
@@ -108,6 +112,8 @@ pub fn build(context: Context<'_, Command>) -> Result<Owner, Failure> {
         open: HashMap::new(),
         next_reply: 0,
         monotonic: context.clock,
+        since_boot,
+        told: ClockCounts::default(),
         metrics: context.metrics.owner.clone(),
     })
 }
@@ -127,10 +133,11 @@ fn config(limits: &Limits) -> ShardConfig {
     }
 }
 
-fn readings(local: LocalTime) -> Readings {
+fn readings(local: LocalTime, since_boot: SinceBoot) -> Readings {
     Readings {
         local,
         wall: wall(),
+        boot: since_boot.now(),
     }
 }
 
@@ -152,6 +159,24 @@ impl Owner {
             });
         }
         self.metrics.follow(&self.keys);
+        self.tell_of_clocks();
+    }
+
+    fn tell_of_clocks(&mut self) {
+        let (now, before) = (self.keys.clock().counts(), self.told);
+        self.told = now;
+        if now.continued > before.continued {
+            tracing::info!("service time goes on from before the restart");
+        }
+        if now.suspensions > before.suspensions {
+            tracing::warn!("the machine slept; service time goes on by its clock since boot");
+        }
+        if now.wall_steps > before.wall_steps {
+            tracing::warn!(
+                "the wall clock was set; service time does not jump, it nears it slowly; check \
+                 this machine's time synchronisation"
+            );
+        }
     }
 }
 
@@ -160,7 +185,7 @@ impl Shard for Owner {
     type Effect = Answer;
 
     fn apply(&mut self, now: LocalTime, command: Command, step: &mut Step<Answer>) {
-        let at = readings(now);
+        let at = readings(now, self.since_boot);
         let reply = ReplyTo::new(self.next_reply);
         self.next_reply = self.next_reply.wrapping_add(1);
         let open = Open {
@@ -182,7 +207,7 @@ impl Shard for Owner {
     }
 
     fn wake(&mut self, now: LocalTime, step: &mut Step<Answer>) {
-        let at = readings(now);
+        let at = readings(now, self.since_boot);
         self.keys.wake(at);
         self.finish(at, step);
     }

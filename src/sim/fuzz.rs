@@ -209,7 +209,7 @@ fn faults(
         let lasts = back.since(at);
         let place = |number| usize::try_from(number).unwrap_or(0);
         let replica = place(random.below(replicas));
-        match random.below(10) {
+        match random.below(12) {
             0 | 1 => {
                 faults.push((at, Fault::CrashReplica(replica)));
                 faults.push((back, Fault::StartReplica(replica)));
@@ -227,6 +227,10 @@ fn faults(
                 faults.push((at, Fault::StepWall(millis.saturating_sub(300_000))));
                 faults.push((at, Fault::CrashService));
                 faults.push((back, Fault::StartService));
+            }
+            8 | 9 => {
+                let millis = i64::try_from(random.below(600_000)).unwrap_or(0);
+                faults.push((at, Fault::StepWall(millis.saturating_sub(300_000))));
             }
             _ => {
                 faults.push((at, Fault::CrashService));

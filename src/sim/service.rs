@@ -7,7 +7,7 @@ use headgate_core::clock::Stamps;
 use headgate_core::key::{HashKey, KeyHash};
 use headgate_core::message::Sender;
 use headgate_core::message::call::{AskCall, Join, Leave};
-use headgate_core::owner::clock::{Readings, ServiceClock};
+use headgate_core::owner::clock::{Boot, Readings, ServiceClock};
 use headgate_core::owner::effect::{Outcome, Reply, ReplyTo};
 use headgate_core::owner::record::RecordError;
 use headgate_core::owner::shard::{Shard, ShardConfig, ShardCounts, Start};
@@ -49,6 +49,8 @@ pub(crate) struct Service {
     config: ShardConfig,
     /// Its machine's monotonic clock.
     pub(crate) clock: Clock,
+    /// Which machine it is, by its boot.
+    pub(crate) machine: u128,
     /// Its machine's wall clock when the world began, and since it was last set.
     pub(crate) wall: ServiceTime,
     pub(crate) epoch: u64,
@@ -71,6 +73,7 @@ impl Service {
         Self {
             config,
             clock,
+            machine: 1,
             wall,
             epoch: 0,
             shard: None,
@@ -95,6 +98,10 @@ impl Service {
         Readings {
             local,
             wall: self.wall.plus(since),
+            boot: Some(Boot {
+                id: self.machine,
+                since: local.since(LocalTime::ZERO),
+            }),
         }
     }
 
@@ -160,6 +167,7 @@ impl Service {
                 epoch: self.epoch,
                 shard,
                 readings: (clock, wall, since),
+                machine: self.machine,
                 open,
                 until,
             });
@@ -261,6 +269,7 @@ pub(crate) struct Deposed {
     shard: Shard,
     /// Its machine's clock, its wall clock when the world began, and what the clock showed then.
     readings: (Clock, ServiceTime, LocalTime),
+    machine: u128,
     open: BTreeMap<ReplyTo, Open>,
     until: Truth,
 }
@@ -283,7 +292,11 @@ impl Deposed {
         let (clock, wall, began) = self.readings;
         let local = clock.local(now);
         let wall = wall.plus(local.since(began));
-        let at = Readings { local, wall };
+        let boot = Some(Boot {
+            id: self.machine,
+            since: local.since(LocalTime::ZERO),
+        });
+        let at = Readings { local, wall, boot };
         let received = local;
         self.open.insert(reply, Open { ticket, received });
         self.shard.wake(at);

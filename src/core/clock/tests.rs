@@ -23,9 +23,9 @@ fn echo(sent_ms: u64, received_ms: u64, stamps_ms: (u64, u64)) -> Option<OffsetE
 fn a_long_poll_is_as_good_as_a_short_call() {
     let poll = echo(0, 1_002, (5_001, 6_001)).unwrap();
     let bounds = poll.at(LocalTime::new(1_002 * MS));
-    // 2 ms of travel, and 501 microseconds of drift to either side.
-    assert_eq!(bounds.earliest, ServiceTime::new(6_001 * MS - 501_000));
-    assert_eq!(bounds.latest, ServiceTime::new(6_003 * MS + 501_000));
+    // 2 ms of travel, and 701.4 microseconds of drift to either side.
+    assert_eq!(bounds.earliest, ServiceTime::new(6_001 * MS - 701_400));
+    assert_eq!(bounds.latest, ServiceTime::new(6_003 * MS + 701_400));
 }
 
 #[test]

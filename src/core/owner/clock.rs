@@ -1,15 +1,63 @@
 //! Service time: never runs backwards, not even from one leader to the next.
 //!
-//! A leader stores a ceiling ahead of the time it uses. The next one continues from what a live
+//! A leader stores with the ceiling how service time goes on by its machine's clock since boot. A
+//! service that is started again on the same boot goes on exactly there. For all others a leader
+//! stores a ceiling ahead of the time it uses. The next one continues from what a live
 //! replica can say about service time; where there is none, it waits until every lease of the old
 //! leader has ended and goes on from beyond all that replicas may have taken the time for.
 
 use crate::clock::TimeBounds;
 use crate::units::{LocalTime, ServiceTime, Span};
 
+mod line;
+
+use line::Line;
+
 /// How far ahead of use the ceiling is stored: one write a second at most, and one second at most
 /// is skipped where nobody remembers the time.
 pub const CEILING_AHEAD: Span = Span::from_millis(1_000);
+
+/// How fast service time nears the wall clock, in millionths of the time that passes. Replicas
+/// allow for it in their estimates; a second takes an hour and a half.
+pub const SLEW_MILLIONTHS: u64 = 200;
+
+/// Nearer than this to the wall clock there is nothing to mend.
+const SLEW_FROM: Span = Span::from_millis(1);
+
+/// Clocks that part by more than this between two looks were stepped, or the machine slept: no
+/// slewing of a clock comes to it between two polls.
+const STEP: Span = Span::from_millis(100);
+
+/// A machine's clock since it was booted, which goes on while the machine sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Boot {
+    /// Random, another one at each boot.
+    pub id: u128,
+    /// Time since then.
+    pub since: Span,
+}
+
+/// Where service time stood, and how it goes on from there on the same boot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Anchor {
+    /// On which machine, and when.
+    pub boot: Boot,
+    /// What service time was.
+    pub service: ServiceTime,
+    /// Nanoseconds that it was still to gain towards the wall clock; negative if to lose.
+    pub slew: i64,
+}
+
+/// What a look at the machine's clocks found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ClockCounts {
+    /// Times that the wall clock was set.
+    pub wall_steps: u64,
+    /// Times that the machine slept.
+    pub suspensions: u64,
+    /// Starts that went on from an anchor of this boot.
+    pub continued: u64,
+}
 
 /// What the leader's machine says of the time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +66,8 @@ pub struct Readings {
     pub local: LocalTime,
     /// Its wall clock, as service time would have it.
     pub wall: ServiceTime,
+    /// Its clock since boot; `None` where the system has none.
+    pub boot: Option<Boot>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,10 +78,9 @@ enum State {
         until: LocalTime,
         credible: ServiceTime,
     },
-    /// It was `service` at `local`.
+    /// It is known.
     Running {
-        local: LocalTime,
-        service: ServiceTime,
+        line: Line,
         /// What replicas say may still put it forward.
         settling: Option<Settling>,
     },
@@ -50,6 +99,20 @@ struct Settling {
 pub struct ServiceClock {
     state: State,
     ceiling: ServiceTime,
+    /// The clocks at the last look.
+    seen: Readings,
+    /// The line is another one than what is stored as the anchor says.
+    moved: bool,
+    counts: ClockCounts,
+}
+
+/// From here on with the monotonic clock alone.
+const fn line(local: LocalTime, service: ServiceTime) -> Line {
+    Line {
+        local,
+        service,
+        slew: 0,
+    }
 }
 
 impl ServiceClock {
@@ -57,14 +120,118 @@ impl ServiceClock {
     #[must_use]
     pub const fn fresh(at: Readings) -> Self {
         let state = State::Running {
-            local: at.local,
-            service: at.wall,
+            line: line(at.local, at.wall),
             settling: None,
         };
         Self {
             state,
             ceiling: ServiceTime::ZERO,
+            seen: at,
+            moved: true,
+            counts: ClockCounts {
+                wall_steps: 0,
+                suspensions: 0,
+                continued: 0,
+            },
         }
+    }
+
+    /// For a leader that follows another one on this or another machine. On the boot of the anchor
+    /// service time goes on as if nothing had happened.
+    #[must_use]
+    pub fn resuming(
+        ceiling: ServiceTime,
+        anchor: Option<Anchor>,
+        at: Readings,
+        time_to_live: Span,
+    ) -> Self {
+        let mut clock = Self::following(ceiling, at, time_to_live);
+        let same = anchor
+            .zip(at.boot)
+            .filter(|(anchor, boot)| anchor.boot.id == boot.id && anchor.boot.since <= boot.since);
+        if let (Some((anchor, boot)), State::Recovering { until, credible }) = (same, clock.state) {
+            // The anchor may be from before this process's clock began to count.
+            let then = Line {
+                local: LocalTime::ZERO,
+                service: anchor.service,
+                slew: anchor.slew,
+            };
+            let passed = LocalTime::ZERO.plus(boot.since.minus(anchor.boot.since));
+            let line = Line {
+                local: at.local,
+                service: then.at(passed),
+                slew: then.left(passed),
+            };
+            // A machine that was brought back from a snapshot is behind: replicas may say so.
+            let settling = Some(Settling { until, credible });
+            clock.state = State::Running { line, settling };
+            clock.counts.continued = 1;
+        }
+        clock
+    }
+
+    /// What the looks at the clocks have found.
+    #[must_use]
+    pub const fn counts(&self) -> ClockCounts {
+        self.counts
+    }
+
+    /// Looks whether the machine slept, or its wall clock was set. While it slept service time went
+    /// on everywhere else, so that it goes on from there; a wall clock that was set is only neared.
+    pub fn look(&mut self, at: Readings) {
+        let passed = at.local.since(self.seen.local);
+        let slept = match (at.boot, self.seen.boot) {
+            (Some(now), Some(then)) => now.since.minus(then.since).minus(passed),
+            _ => Span::ZERO,
+        };
+        if slept > STEP {
+            self.counts.suspensions = self.counts.suspensions.saturating_add(1);
+            if let State::Running { line, .. } = &mut self.state {
+                line.service = line.service.plus(slept);
+                self.moved = true;
+            }
+        }
+        let expected = self.seen.wall.plus(passed).plus(slept);
+        let apart = at.wall.since(expected).max(expected.since(at.wall));
+        if apart > STEP {
+            self.counts.wall_steps = self.counts.wall_steps.saturating_add(1);
+        }
+        self.seen = at;
+    }
+
+    /// What to store with the ceiling, on a machine that has a clock since boot. From here on
+    /// service time nears the wall clock anew: only here, so that what is stored says how.
+    pub fn drop_anchor(&mut self, at: Readings) -> Option<Anchor> {
+        let State::Running { line, .. } = &mut self.state else {
+            return None;
+        };
+        let service = line.at(at.local);
+        let ahead = i64::try_from(at.wall.since(service).get()).unwrap_or(i64::MAX);
+        let behind = i64::try_from(service.since(at.wall).get()).unwrap_or(i64::MAX);
+        let apart = ahead.saturating_sub(behind);
+        let slew = if apart.unsigned_abs() < SLEW_FROM.get() {
+            0
+        } else {
+            apart
+        };
+        *line = Line {
+            local: at.local,
+            service,
+            slew,
+        };
+        self.moved = false;
+        at.boot.map(|boot| Anchor {
+            boot,
+            service,
+            slew,
+        })
+    }
+
+    /// Whether time goes on otherwise than is stored: the anchor has to be stored before anybody
+    /// is told.
+    #[must_use]
+    pub const fn has_moved(&self) -> bool {
+        self.moved
     }
 
     /// For a leader that follows another one, which used no time beyond `ceiling` and promised no
@@ -78,7 +245,11 @@ impl ServiceClock {
             until: at.local.plus(time_to_live),
             credible,
         };
-        Self { state, ceiling }
+        Self {
+            state,
+            ceiling,
+            ..Self::fresh(at)
+        }
     }
 
     /// Service time, once it is known.
@@ -86,11 +257,7 @@ impl ServiceClock {
     pub const fn now(&self, local: LocalTime) -> Option<ServiceTime> {
         match self.state {
             State::Recovering { .. } => None,
-            State::Running {
-                local: then,
-                service,
-                ..
-            } => Some(service.plus(local.since(then))),
+            State::Running { line, .. } => Some(line.at(local)),
         }
     }
 
@@ -102,10 +269,10 @@ impl ServiceClock {
 
     /// The instant of this machine's clock at which service time will be `at`.
     #[must_use]
-    pub const fn local_at(&self, at: ServiceTime) -> LocalTime {
+    pub fn local_at(&self, at: ServiceTime) -> LocalTime {
         match self.state {
             State::Recovering { until, .. } => until,
-            State::Running { local, service, .. } => local.plus(at.since(service)),
+            State::Running { line, .. } => line.local_at(at),
         }
     }
 
@@ -136,9 +303,9 @@ impl ServiceClock {
         };
         let service = said.min(settling.credible.max(at.wall));
         if known.is_none_or(|known| known < service) {
+            self.moved = true;
             self.state = State::Running {
-                local: at.local,
-                service,
+                line: line(at.local, service),
                 settling: Some(settling),
             };
         }
@@ -152,9 +319,9 @@ impl ServiceClock {
             && until <= at.local
         {
             let service = credible.max(at.wall);
+            self.moved = true;
             self.state = State::Running {
-                local: at.local,
-                service,
+                line: line(at.local, service),
                 settling: None,
             };
         }

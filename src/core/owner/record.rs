@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::key::{HashKey, KeyHash};
 use crate::message::{AskId, Decision, RuleId};
+use crate::owner::clock::{Anchor, Boot};
 use crate::owner::key::{KeyState, LastAnswer};
 use crate::owner::ledger::{ChargeId, Holder, Ledger, Provisional};
 use crate::owner::seating::SeatingChange;
@@ -23,7 +24,9 @@ mod seating;
 
 pub use seating::write_seating;
 
-use proto::{AskerRecord, ChargeRecord, HolderRecord, KeyRecord, MemberRecord, MetaRecord};
+use proto::{
+    AnchorRecord, AskerRecord, ChargeRecord, HolderRecord, KeyRecord, MemberRecord, MetaRecord,
+};
 
 /// First byte of a key's place in the store.
 const KEY_PREFIX: u8 = b'k';
@@ -69,6 +72,8 @@ pub struct Meta {
     pub next_tenancy: Tenancy,
     /// No time beyond it was used.
     pub ceiling: ServiceTime,
+    /// How service time goes on, on the machine that wrote it.
+    pub anchor: Option<Anchor>,
 }
 
 /// One stored record.
@@ -161,6 +166,12 @@ pub fn write_meta(meta: &Meta) -> Vec<u8> {
         hash_key: meta.hash_key.bytes().to_vec(),
         next_tenancy: meta.next_tenancy.get(),
         ceiling: meta.ceiling.get(),
+        anchor: meta.anchor.map(|anchor| AnchorRecord {
+            boot_id: anchor.boot.id.to_be_bytes().to_vec(),
+            since_boot: anchor.boot.since.get(),
+            service: anchor.service.get(),
+            slew: anchor.slew,
+        }),
     };
     record.encode_to_vec()
 }
@@ -170,6 +181,19 @@ fn meta(record: &MetaRecord) -> Option<Meta> {
         hash_key: HashKey::new(record.hash_key.as_slice().try_into().ok()?),
         next_tenancy: Tenancy::new(record.next_tenancy),
         ceiling: ServiceTime::new(record.ceiling),
+        anchor: record.anchor.as_ref().and_then(anchor),
+    })
+}
+
+/// One that cannot be read is no anchor: the next leader asks a live replica for the time.
+fn anchor(record: &AnchorRecord) -> Option<Anchor> {
+    let id = record.boot_id.as_slice().try_into().ok();
+    let id = id.map(u128::from_be_bytes)?;
+    let since = Span::new(record.since_boot);
+    Some(Anchor {
+        boot: Boot { id, since },
+        service: ServiceTime::new(record.service),
+        slew: record.slew,
     })
 }
 

@@ -179,6 +179,7 @@ impl Shard {
 
     /// Looks at what time alone has changed.
     pub fn wake(&mut self, at: Readings) {
+        self.clock.look(at);
         if self.clock.recovers_at().is_some() {
             self.bury_silent(at);
             self.clock.give_up_waiting(at);
@@ -254,15 +255,19 @@ impl Shard {
 
     /// No reply tells a time beyond the stored ceiling, because the ceiling is stored with it.
     fn store_meta(&mut self, at: Readings) {
-        if self.outcome.replies.is_empty() && !self.meta_changed {
+        let nothing = self.outcome.replies.is_empty() && self.outcome.changes.is_empty();
+        if nothing && !self.meta_changed {
             return;
         }
+        self.clock.look(at);
+        self.meta_changed |= self.clock.has_moved();
         let now = self.clock.now(at.local);
         if let Some(ceiling) = now.and_then(|now| self.clock.raise_ceiling(now)) {
             self.meta.ceiling = ceiling;
             self.meta_changed = true;
         }
         if std::mem::take(&mut self.meta_changed) {
+            self.meta.anchor = self.clock.drop_anchor(at);
             let value = Some(record::write_meta(&self.meta));
             self.outcome.changes.push(Change {
                 key: record::meta_place(),
@@ -358,6 +363,7 @@ impl Shard {
     /// What a member says of the time may still correct a new leader's, before anything is judged
     /// by it.
     fn hear_time(&mut self, at: Readings, sender: &Sender) {
+        self.clock.look(at);
         let known = self.members.find(sender.replica, sender.incarnation);
         if let (Some(_), Some(said), None) = (known, sender.service_time, self.clock.recovers_at())
         {

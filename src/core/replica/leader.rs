@@ -308,6 +308,7 @@ impl Leader {
         }
         let Some(welcome) = welcome else {
             self.not_before = now.plus(PAUSE_AFTER_FAILURE);
+            SeatRecord::call_failed(shared, ticket.incarnation, now)?;
             return Ok(());
         };
         if welcome.seat_state == SeatState::Unknown {
@@ -335,6 +336,7 @@ impl Leader {
                 time_to_live: welcome.time_to_live,
                 hash_key: welcome.hash_key,
                 offset: known,
+                failed_at: LocalTime::ZERO,
             });
         })?;
         if went_back {
@@ -370,6 +372,7 @@ impl Leader {
         }
         let Some(answer) = answer else {
             self.not_before = now.plus(PAUSE_AFTER_FAILURE);
+            SeatRecord::call_failed(shared, ticket.incarnation, now)?;
             return Ok(Vec::new());
         };
         match answer.seat_state {

@@ -11,7 +11,16 @@ use crate::replica::shared::{Place, Shared, SharedError, update};
 use crate::units::{Epoch, Incarnation, LocalTime, ReplicaId, Seat, Span};
 use crate::words::{WordReader, WordWriter};
 
-const SEAT_WORDS: usize = 13;
+const SEAT_WORDS: usize = 14;
+
+/// An answer comes at least once a poll, which takes a second. After so much longer without one the
+/// service may have been restarted, though no call has failed yet.
+const SILENCE_MAX: Span = Span::from_millis(1_200);
+
+/// How much later than here another replica may put service time, besides what this one's own
+/// bounds are wide: two round trips of a slow network. A new leader continues from the upper bound
+/// of whichever replica it hears first.
+const OTHERS_AHEAD: Span = Span::from_millis(5);
 
 /// A replica's identity, and its seat once it has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,22 +48,40 @@ pub struct Seated {
     pub hash_key: HashKey,
     /// The estimate of service time.
     pub offset: OffsetEstimate,
+    /// When a call failed, if none sent since then was answered; else zero.
+    pub failed_at: LocalTime,
 }
 
 impl Seated {
-    /// The present, on both clocks.
+    /// The present, on both clocks. Where the service may have been restarted, its time may be
+    /// ahead by what another replica's bounds are wide, because a new leader continues from one of
+    /// them. What is told to the service is not widened, or it would grow from leader to leader.
     #[must_use]
     pub fn moment(&self, now: LocalTime) -> Moment {
+        let mut service = self.offset.at(now);
+        let silent = now.since(self.offset.taken()) > SILENCE_MAX;
+        if silent || self.failed_at > LocalTime::ZERO {
+            let width = service.latest.since(service.earliest);
+            service.latest = service.latest.plus(width).plus(OTHERS_AHEAD);
+        }
         Moment {
             local: now,
-            service: self.offset.at(now),
+            service,
         }
+    }
+
+    /// Takes in that a call had no answer.
+    pub fn call_failed(&mut self, now: LocalTime) {
+        self.failed_at = self.failed_at.max(now);
     }
 
     /// Takes in that a message sent at `sent` was answered at `received` with these stamps: the
     /// seat lives on from the sending, and the estimate narrows.
     pub fn heard(&mut self, sent: LocalTime, received: LocalTime, stamps: Stamps) {
         self.alive_until = self.alive_until.max(sent.plus(self.time_to_live));
+        if self.failed_at <= sent {
+            self.failed_at = LocalTime::ZERO;
+        }
         if let Some(newer) = OffsetEstimate::from_echo(sent, received, stamps) {
             self.offset = self.offset.narrowed_by(newer);
         }
@@ -166,6 +193,22 @@ impl SeatRecord {
         })
     }
 
+    /// Takes in that a call of this tenancy had no answer.
+    ///
+    /// # Errors
+    /// Shared memory failed.
+    pub fn call_failed(
+        shared: &impl Shared,
+        incarnation: Incarnation,
+        now: LocalTime,
+    ) -> Result<Self, SharedError> {
+        Self::change(shared, incarnation, |record| {
+            if let Some(seated) = &mut record.seated {
+                seated.call_failed(now);
+            }
+        })
+    }
+
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut words = WordReader::new(bytes);
         let replica = ReplicaId::new(words.double()?);
@@ -178,6 +221,7 @@ impl SeatRecord {
         let hash_key = HashKey::new(words.double()?.to_le_bytes());
         let (lowest, highest) = (words.signed()?, words.signed()?);
         let offset = OffsetEstimate::from_parts(lowest, highest, LocalTime::new(words.word()?));
+        let failed_at = LocalTime::new(words.word()?);
         let seated = seated.then_some(Seated {
             seat,
             epoch,
@@ -185,6 +229,7 @@ impl SeatRecord {
             time_to_live,
             hash_key,
             offset,
+            failed_at,
         });
         words.is_done().then_some(Self {
             replica,
@@ -205,6 +250,7 @@ impl SeatRecord {
             time_to_live: Span::ZERO,
             hash_key: HashKey::new([0; 16]),
             offset: OffsetEstimate::from_parts(0, 0, LocalTime::ZERO),
+            failed_at: LocalTime::ZERO,
         });
         words.word(u64::from(seated.seat.get()));
         words.word(seated.epoch.get());
@@ -215,6 +261,7 @@ impl SeatRecord {
         words.signed(lowest);
         words.signed(highest);
         words.word(taken.get());
+        words.word(seated.failed_at.get());
         words.into_bytes()
     }
 }

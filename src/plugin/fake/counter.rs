@@ -196,6 +196,7 @@ impl Counter {
         Readings {
             local: self.now,
             wall: ServiceTime::new(EPOCH).plus(self.now.since(LocalTime::ZERO)),
+            boot: None,
         }
     }
 }

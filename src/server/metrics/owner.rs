@@ -1,5 +1,6 @@
 //! What the owner of the keys counts: core's own figures, followed after every step.
 
+use headgate_core::owner::clock::ClockCounts;
 use headgate_core::owner::shard::{Shard, ShardCounts};
 use prometheus_client::{
     metrics::{counter::Counter, gauge::Gauge},
@@ -10,6 +11,7 @@ use prometheus_client::{
 #[derive(Clone, Debug, Default)]
 pub struct OwnerMetrics {
     last: ShardCounts,
+    last_clock: ClockCounts,
     asks: Counter,
     admitted: Counter,
     refused: Counter,
@@ -26,6 +28,8 @@ pub struct OwnerMetrics {
     askers_full: Counter,
     rules_full: Counter,
     invariants_broken: Counter,
+    wall_steps: Counter,
+    suspensions: Counter,
     keys: Gauge,
     replicas: Gauge,
     registered: Gauge,
@@ -37,7 +41,8 @@ type Row<'a> = (&'static str, &'static str, &'a Counter);
 
 impl OwnerMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        for (name, help, counter) in self.events().into_iter().chain(self.bounds()) {
+        let rows = self.events().into_iter().chain(self.bounds());
+        for (name, help, counter) in rows.chain(self.clocks()) {
             registry.register(name, help, counter.clone());
         }
         registry.register("keys", "Keys in memory", self.keys.clone());
@@ -90,6 +95,22 @@ impl OwnerMetrics {
                 "invariants_broken",
                 "Steps after which the books did not balance; anything but 0 is a defect",
                 &self.invariants_broken,
+            ),
+        ]
+    }
+
+    /// What happened to the machine's clocks.
+    fn clocks(&self) -> [Row<'_>; 2] {
+        [
+            (
+                "wall_clock_steps",
+                "Times that this machine's wall clock was set while the service ran",
+                &self.wall_steps,
+            ),
+            (
+                "suspensions",
+                "Times that this machine slept while the service ran",
+                &self.suspensions,
             ),
         ]
     }
@@ -168,12 +189,21 @@ impl OwnerMetrics {
             counter.inc_by(now.saturating_sub(before));
         }
         self.last = now;
+        self.follow_clocks(shard.clock().counts());
         self.keys.set(gauge(shard.keys().len()));
         self.replicas.set(gauge(shard.members().len()));
         let members = shard.members().iter();
         let registered = members.filter(|member| member.registered).count();
         self.registered.set(gauge(registered));
         self.waiting.set(gauge(shard.waiting()));
+    }
+
+    fn follow_clocks(&mut self, now: ClockCounts) {
+        let last = std::mem::replace(&mut self.last_clock, now);
+        self.wall_steps
+            .inc_by(now.wall_steps.saturating_sub(last.wall_steps));
+        self.suspensions
+            .inc_by(now.suspensions.saturating_sub(last.suspensions));
     }
 }
 

@@ -155,6 +155,7 @@ impl Machine {
             Readings {
                 local: LOCAL,
                 wall: START,
+                boot: None,
             },
             &Records::new(),
         )?;
@@ -313,6 +314,8 @@ impl Machine {
         Readings {
             local: LOCAL.plus(elapsed),
             wall: START.plus(elapsed),
+            // A restart is on another machine: the harder case.
+            boot: None,
         }
     }
 

@@ -216,6 +216,7 @@ impl World {
         if self.random.chance(500) {
             // On another machine.
             self.service.clock = self.plan.clock(&mut self.random);
+            self.service.machine = self.service.machine.saturating_add(1);
             let since = self.now.since(Truth::ZERO);
             self.service
                 .wall_reads(self.now, self.plan.wall.plus(since));

@@ -11,7 +11,11 @@ fn at(local_ms: u64, wall_ms: u64) -> Readings {
         LocalTime::new(local_ms * MS),
         ServiceTime::new(wall_ms * MS),
     );
-    Readings { local, wall }
+    Readings {
+        local,
+        wall,
+        boot: None,
+    }
 }
 
 fn bounds(earliest_ms: u64, latest_ms: u64) -> TimeBounds {
@@ -114,4 +118,83 @@ fn the_ceiling_is_always_ahead_of_use() {
     assert_eq!(clock.raise_ceiling(ServiceTime::new(50_499 * MS)), None);
     let second = clock.raise_ceiling(ServiceTime::new(50_500 * MS)).unwrap();
     assert_eq!(second, ServiceTime::new(51_500 * MS));
+}
+
+/// As [`at`], on a boot that began `up_ms` before.
+fn on_boot(id: u128, up_ms: u64, local_ms: u64, wall_ms: u64) -> Readings {
+    let since = Span::from_millis(up_ms);
+    Readings {
+        boot: Some(Boot { id, since }),
+        ..at(local_ms, wall_ms)
+    }
+}
+
+#[test]
+fn a_restart_on_the_same_boot_goes_on_exactly() {
+    let mut old = ServiceClock::fresh(on_boot(7, 90_000, 10, 50_000));
+    // The wall clock is a second ahead by now, so that time is being slewed.
+    let anchor = old.drop_anchor(on_boot(7, 90_100, 110, 51_100));
+    let expected = old.now(LocalTime::new(2_110 * MS)).unwrap();
+    assert!(expected > ServiceTime::new(52_100 * MS), "slewed");
+    // Two seconds later, in a process whose clock began to count again.
+    let ceiling = ServiceTime::new(51_200 * MS);
+    let new = ServiceClock::resuming(ceiling, anchor, on_boot(7, 92_100, 3, 40_000), TTL);
+    assert_eq!(new.now(LocalTime::new(3 * MS)), Some(expected));
+    let later = LocalTime::new(1_003 * MS);
+    assert_eq!(new.now(later), old.now(LocalTime::new(3_110 * MS)));
+    assert_eq!(new.counts().continued, 1);
+}
+
+#[test]
+fn on_another_boot_an_anchor_says_nothing() {
+    let mut old = ServiceClock::fresh(on_boot(7, 90_000, 10, 50_000));
+    let anchor = old.drop_anchor(on_boot(7, 90_000, 10, 50_000));
+    let ceiling = ServiceTime::new(51_000 * MS);
+    for (id, up) in [(8, 99_000), (7, 89_999)] {
+        let new = ServiceClock::resuming(ceiling, anchor, on_boot(id, up, 0, 50_000), TTL);
+        assert_eq!(new.now(LocalTime::ZERO), None);
+    }
+    let new = ServiceClock::resuming(ceiling, anchor, at(0, 50_000), TTL);
+    assert_eq!(new.now(LocalTime::ZERO), None);
+}
+
+#[test]
+fn a_wall_clock_that_is_set_is_neared_and_never_followed_at_once() {
+    for wall_step in [-300_000_i64, -2, 2, 300_000] {
+        let mut clock = ServiceClock::fresh(at(0, 500_000));
+        let wall = 501_000_u64.checked_add_signed(wall_step).unwrap();
+        clock.look(at(1_000, wall));
+        clock.drop_anchor(at(1_000, wall));
+        assert_eq!(clock.counts().wall_steps > 0, wall_step.abs() > 100);
+        let mut last = clock.now(LocalTime::new(1_000 * MS)).unwrap();
+        assert_eq!(last, ServiceTime::new(501_000 * MS));
+        for second in 2..20 {
+            let local = LocalTime::new(second * 1_000 * MS);
+            let now = clock.now(local).unwrap();
+            let passed = now.since(last).get().cast_signed() - 1_000_000_000;
+            assert!(passed.unsigned_abs() <= 200_000, "{passed}");
+            assert!(wall_step > 0 || passed <= 0);
+            // The way back finds the first instant.
+            let found = clock.local_at(now);
+            assert!(clock.now(found).unwrap() >= now && found <= local);
+            last = now;
+        }
+        // 2 ms are made up for in ten seconds, and not one nanosecond more.
+        let small = wall_step.unsigned_abs() == 2;
+        let reached = last == ServiceTime::new(519_000_u64.saturating_add_signed(wall_step) * MS);
+        assert_eq!(small, reached);
+    }
+}
+
+#[test]
+fn time_goes_on_while_the_machine_sleeps() {
+    let mut clock = ServiceClock::fresh(on_boot(7, 90_000, 0, 50_000));
+    clock.look(on_boot(7, 91_000, 1_000, 51_000));
+    assert_eq!(clock.counts(), ClockCounts::default());
+    clock.look(on_boot(7, 99_000, 2_000, 59_000));
+    assert_eq!(clock.counts().suspensions, 1);
+    assert_eq!(clock.counts().wall_steps, 0);
+    assert!(clock.has_moved());
+    let now = clock.now(LocalTime::new(2_000 * MS));
+    assert_eq!(now, Some(ServiceTime::new(59_000 * MS)));
 }

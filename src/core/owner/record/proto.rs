@@ -8,6 +8,21 @@ pub(super) struct MetaRecord {
     pub(super) next_tenancy: u64,
     #[prost(fixed64, tag = "3")]
     pub(super) ceiling: u64,
+    /// Number 4 is the directory's revision; 5 is left free for what joins it.
+    #[prost(message, optional, tag = "6")]
+    pub(super) anchor: Option<AnchorRecord>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct AnchorRecord {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) boot_id: Vec<u8>,
+    #[prost(fixed64, tag = "2")]
+    pub(super) since_boot: u64,
+    #[prost(fixed64, tag = "3")]
+    pub(super) service: u64,
+    #[prost(sint64, tag = "4")]
+    pub(super) slew: i64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -88,6 +88,14 @@ fn meta_and_members_come_back_as_they_were() {
     let meta = Meta {
         hash_key: HashKey::new([9; 16]),
         next_tenancy: Tenancy::new(12),
+        anchor: Some(crate::owner::clock::Anchor {
+            boot: crate::owner::clock::Boot {
+                id: 77,
+                since: Span::from_secs(3),
+            },
+            service: ServiceTime::new(9),
+            slew: -4,
+        }),
         ceiling: ServiceTime::new(34),
     };
     let Stored::Meta(back) = read(&meta_place(), &write_meta(&meta)).unwrap() else {

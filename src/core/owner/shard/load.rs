@@ -59,14 +59,15 @@ impl Shard {
         let clock = match meta {
             None => ServiceClock::fresh(start.at),
             Some(_) if trap::is_off(Trap::TimeStepsBack) => ServiceClock::fresh(start.at),
-            Some(Meta { ceiling, .. }) => {
-                ServiceClock::following(ceiling, start.at, config.time_to_live)
-            }
+            Some(Meta {
+                ceiling, anchor, ..
+            }) => ServiceClock::resuming(ceiling, anchor, start.at, config.time_to_live),
         };
         let fresh = Meta {
             hash_key: start.fresh_hash_key,
             next_tenancy: Tenancy::new(1),
             ceiling: ServiceTime::ZERO,
+            anchor: None,
         };
         let mut shard = Self {
             config,

@@ -20,6 +20,7 @@ impl Shard {
             self.reject(reply, Rejection::Version);
             return;
         }
+        self.clock.look(at);
         let sender = join.sender;
         let known = self.members.find(sender.replica, sender.incarnation);
         if let (Some(_), Some(said)) = (known, sender.service_time) {

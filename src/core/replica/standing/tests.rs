@@ -136,6 +136,7 @@ fn seated() -> (Memory, StandingRecord) {
         epoch: Epoch::new(1),
         alive_until: LocalTime::ZERO.plus(Span::from_secs(5)),
         time_to_live: Span::from_secs(5),
+        failed_at: LocalTime::ZERO,
         hash_key: SECRET,
         offset: OffsetEstimate::from_parts(0, 0, LocalTime::ZERO),
     };

@@ -38,12 +38,12 @@ impl Worker {
         };
         let in_flight = self.calls.swap_remove(place);
         let Some(answer) = answer else {
-            self.call_failed(now, in_flight);
+            self.call_failed(shared, now, in_flight);
             return settled;
         };
         self.hear(shared, now, &in_flight, &answer);
         let Some(seated) = self.seat.and_then(|seat| seat.seated) else {
-            self.call_failed(now, in_flight);
+            self.call_failed(shared, now, in_flight);
             return settled;
         };
         let reply = Reply {
@@ -73,7 +73,12 @@ impl Worker {
         settled
     }
 
-    fn call_failed(&mut self, now: LocalTime, in_flight: InFlight) {
+    fn call_failed(&mut self, shared: &impl Shared, now: LocalTime, in_flight: InFlight) {
+        match SeatRecord::call_failed(shared, in_flight.incarnation, now) {
+            Ok(record) => self.seat = Some(record),
+            // A worker calls only once there is a record.
+            Err(error) => self.counts.shared_failed(error),
+        }
         self.counts.calls_failed = self.counts.calls_failed.saturating_add(1);
         self.outbox
             .repeat_resolutions(in_flight.resolutions, &mut self.counts);
