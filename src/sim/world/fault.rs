@@ -1,7 +1,7 @@
 //! What goes wrong, beyond single messages.
 
 use headgate_core::owner::record::RecordError;
-use headgate_core::units::Span;
+use headgate_core::units::{ServiceTime, Span};
 
 use super::{Event, Slot, TICK, World};
 use crate::replica::{Replica, Setup};
@@ -36,6 +36,9 @@ pub enum Fault {
     CrashService,
     /// It starts anew, maybe elsewhere. Nothing if it is there.
     StartService,
+    /// It starts anew on another machine, whose wall clock is ahead of the first one's by so many
+    /// milliseconds, behind if negative.
+    StartServiceElsewhere(i64),
     /// Another process leads from now on. The old one does not know it and goes on talking for so
     /// long, or until it has something to write.
     Depose(Span),
@@ -64,6 +67,7 @@ impl Fault {
             | Self::AddReplica
             | Self::CrashWorker(..)
             | Self::StartService
+            | Self::StartServiceElsewhere(_)
             | Self::StepWall(_) => false,
         }
     }
@@ -143,23 +147,29 @@ impl World {
                 }
             }
             Fault::CrashService => self.crash_service(),
-            Fault::StartService => self.start_service()?,
+            Fault::StartService => {
+                if !self.service.is_up() && self.random.chance(500) {
+                    self.move_service(0);
+                }
+                self.start_service()?;
+            }
+            Fault::StartServiceElsewhere(millis) => {
+                if !self.service.is_up() {
+                    self.move_service(millis);
+                }
+                self.start_service()?;
+            }
             Fault::Depose(span) => {
                 self.service.depose(now, now.plus(span), &mut self.random);
+                if self.random.chance(500) {
+                    self.move_service(0);
+                }
                 self.start_service()?;
             }
             Fault::HaltService(span) => {
                 self.service_halted_until = self.service_halted_until.max(now.plus(span));
             }
-            Fault::StepWall(millis) => {
-                let wall = self.service.wall;
-                let span = Span::from_millis(millis.unsigned_abs());
-                self.service.wall = if millis < 0 {
-                    wall.minus(span)
-                } else {
-                    wall.plus(span)
-                };
-            }
+            Fault::StepWall(millis) => self.service.wall = stepped(self.service.wall, millis),
         }
         Ok(())
     }
@@ -209,18 +219,28 @@ impl World {
         }
     }
 
+    /// The next process of the service is on another machine.
+    fn move_service(&mut self, ahead_millis: i64) {
+        self.service.clock = self.plan.clock(&mut self.random);
+        self.service.machine = self.service.machine.saturating_add(1);
+        let shown = self.plan.wall.plus(self.now.since(Truth::ZERO));
+        self.service
+            .wall_reads(self.now, stepped(shown, ahead_millis));
+    }
+
     fn start_service(&mut self) -> Result<(), RecordError> {
         if self.service.is_up() {
             return Ok(());
         }
-        if self.random.chance(500) {
-            // On another machine.
-            self.service.clock = self.plan.clock(&mut self.random);
-            self.service.machine = self.service.machine.saturating_add(1);
-            let since = self.now.since(Truth::ZERO);
-            self.service
-                .wall_reads(self.now, self.plan.wall.plus(since));
-        }
         self.service.start(self.now)
+    }
+}
+
+fn stepped(wall: ServiceTime, millis: i64) -> ServiceTime {
+    let span = Span::from_millis(millis.unsigned_abs());
+    if millis < 0 {
+        wall.minus(span)
+    } else {
+        wall.plus(span)
     }
 }

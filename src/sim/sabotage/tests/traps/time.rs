@@ -20,17 +20,16 @@ fn trap_4_tokens_spent_near_a_boundary_are_over() {
 
 #[test]
 fn trap_13_time_that_steps_back_is_convicted() {
-    // The service comes back a second behind, in a window that is over.
+    // The service comes back behind, in a window that is over.
     let mut plan = world(2, 1, &[(20, 1)]);
     plan.come(&come(1_500, 0, 30));
     plan.faults = vec![
         (at(2_100), Fault::CrashService),
-        (at(2_100), Fault::StepWall(-1_000)),
-        (at(2_110), Fault::StartService),
+        (at(2_110), Fault::StartServiceElsewhere(-400)),
     ];
-    for turn in 0..20 {
-        plan.come(&come(2_000 + 100 * turn, 0, 4));
-        plan.come(&come(2_050 + 100 * turn, 1, 4));
+    for turn in 0..40 {
+        plan.come(&come(2_000 + 50 * turn, 0, 2));
+        plan.come(&come(2_025 + 50 * turn, 1, 2));
     }
     let verdicts = without(Trap::TimeStepsBack, &plan);
     assert!(
@@ -47,7 +46,7 @@ fn trap_20_time_that_jumps_to_the_ceiling_is_over() {
     plan.faults = vec![
         (at(1_800), Fault::CrashService),
         (at(1_800), Fault::CutOff(0, Span::from_millis(500))),
-        (at(1_810), Fault::StartService),
+        (at(1_810), Fault::StartServiceElsewhere(0)),
     ];
     plan.come(&come(1_900, 0, 5));
     plan.come(&come(1_950, 1, 60));
