@@ -1,6 +1,6 @@
-//! How fast a key's tokens are asked for at one replica: the larger of a fast and a slow average, as
-//! the protocol's section 10 has it. Only the fast one sees a burst in time, only the slow one knows
-//! a key that is asked for now and then.
+//! How fast a key's tokens are asked for at one replica: the larger of a fast and a slow average,
+//! as the protocol's section 10 has it. Only the fast one sees a burst in time, only the slow one
+//! knows a key that is asked for now and then.
 //!
 //! Both are exponential averages: tokens that count for half after a half-life. What is asked for
 //! and refused counts too, without a write for each refusal: over a time in which the key was known

@@ -22,10 +22,6 @@ mod wish;
 
 use recall::Round;
 
-/// How much longer than its window a proof may be kept: it is matched with the window wherever it
-/// is used, so this only has to cover a poll that was sent before the window began.
-const PROOF_SLACK: Span = Span::from_secs(2);
-
 /// Most askers whose last answer one key keeps: workers of all replicas, several configurations
 /// each. With the longest answers that is some 450 KB of a record, below what a store takes.
 /// Beyond it, new askers are undecided until the window after is over.

@@ -1,9 +1,13 @@
 //! Leases and proofs: what goes along with decisions.
 
-use super::{KeyState, PROOF_SLACK, Surroundings, Waiting};
+use super::{KeyState, Surroundings, Waiting};
 use crate::message::{Ask, Proof};
 use crate::owner::size;
 use crate::units::{Generation, Span, Tenancy, Tokens};
+
+/// How much longer than its window a proof may be kept: it is matched with the window wherever it
+/// is used, so this only has to cover a poll that was sent before the window began.
+const PROOF_SLACK: Span = Span::from_secs(2);
 
 impl KeyState {
     /// The lease of an asker that named the running window and has a cell.

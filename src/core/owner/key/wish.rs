@@ -1,5 +1,5 @@
-//! Leases ahead of need: how large they are, and the wishes that the pool could not serve. A wish is
-//! parked at its holder, and served when tokens come back: nobody polls.
+//! Leases ahead of need: how large they are, and the wishes that the pool could not serve. A wish
+//! is parked at its holder, and served when tokens come back: nobody polls.
 
 use super::{KeyState, Surroundings};
 use crate::message::{Lease, LeaseAmounts, Recall};

@@ -1,8 +1,8 @@
 //! What the owner pushes with the answer to a poll.
 
 use super::{Leader, PAUSE_AFTER_EARLY_END, POLL_ENDED_EARLY, Ticket};
-use crate::message::Return;
 use crate::message::call::WatchAnswer;
+use crate::message::{Lease, Return};
 use crate::replica::bucket::{Claim, Moment};
 use crate::replica::cell::{HeldProof, Tenant};
 use crate::replica::seat::SeatRecord;
@@ -69,19 +69,29 @@ impl Leader {
                 moment,
             )?;
         }
-        for lease in &answer.leases {
-            let claim = Claim {
-                key: lease.key,
-                window: lease.window,
-                tenant,
-            };
-            let amounts = lease.amounts;
-            table.grant(claim, amounts.generation, amounts.granted)?;
-        }
+        take_leases(&table, tenant, &answer.leases)?;
         let mut returns = Vec::new();
         for recall in &answer.recalls {
             returns.extend(table.recall(*recall, tenant, moment)?);
         }
         Ok(returns)
     }
+}
+
+/// Takes in what the replica asked for ahead of need, and the owner did not have then.
+fn take_leases<S: Shared>(
+    table: &Table<'_, S>,
+    tenant: Tenant,
+    leases: &[Lease],
+) -> Result<(), SharedError> {
+    for lease in leases {
+        let claim = Claim {
+            key: lease.key,
+            window: lease.window,
+            tenant,
+        };
+        let amounts = lease.amounts;
+        table.grant(claim, amounts.generation, amounts.granted)?;
+    }
+    Ok(())
 }
