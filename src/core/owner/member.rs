@@ -262,3 +262,6 @@ impl Members {
         Seat::new(vacant.unwrap_or(u32::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests;
