@@ -401,3 +401,6 @@ fn surroundings(
         limit,
     }
 }
+
+#[cfg(test)]
+mod tests;
