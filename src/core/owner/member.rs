@@ -15,7 +15,7 @@ const EXHAUSTED_MAX: usize = 4_096;
 
 /// Most keys of which a member is told that its lease has grown, between two polls. What is dropped
 /// comes with the answer to the next ask.
-const LEASES_MAX: usize = 4_096;
+pub(super) const LEASES_MAX: usize = 4_096;
 
 /// A pending recall is told again, in whatever answer comes next, after so long without a return:
 /// ten times a round trip inside a cluster.
@@ -262,3 +262,6 @@ impl Members {
         Seat::new(vacant.unwrap_or(u32::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -370,3 +370,6 @@ fn surroundings(
         limit,
     }
 }
+
+#[cfg(test)]
+mod tests;

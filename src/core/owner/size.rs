@@ -118,3 +118,6 @@ pub fn first_round_width(replicas: u64) -> usize {
         .unwrap_or(usize::MAX)
         .max(FIRST_ROUND_MIN)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::message::{Algorithm, Answer, AskId, Cost, LeaseAmounts};
-use crate::units::Generation;
+use crate::units::{Generation, Rate};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -14,6 +14,7 @@ const SECOND: u64 = 1_000_000_000;
 
 mod repeat;
 mod shortage;
+mod wish;
 
 struct Owner {
     state: KeyState,
@@ -30,6 +31,7 @@ struct Says {
     provisional: bool,
     named: bool,
     decide_by: u64,
+    demand: u64,
 }
 
 impl Default for Says {
@@ -42,6 +44,7 @@ impl Default for Says {
             provisional: false,
             named: true,
             decide_by: 100 * SECOND,
+            demand: 0,
         }
     }
 }
@@ -103,7 +106,7 @@ impl Owner {
                 reserved: Tokens::ZERO,
             }),
             costs: says.costs.iter().map(cost).collect(),
-            demand: crate::units::Rate::ZERO,
+            demand: Rate::new(says.demand),
             descriptor: None,
         };
         let mut out = Vec::new();
@@ -132,7 +135,7 @@ impl Owner {
         };
         let returned = Return {
             lease,
-            demand: crate::units::Rate::ZERO,
+            demand: self.state.ledger.holder(from).demand,
             has_cell: true,
         };
         let mut out = Vec::new();

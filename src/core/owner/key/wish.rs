@@ -9,7 +9,7 @@ use crate::owner::size::{self, Needs};
 use crate::units::{Rate, Tenancy, Tokens};
 
 impl KeyState {
-    /// What the size of a holder's lease follows from.
+    /// What the size of a holder's lease follows from. It looks at every holder.
     pub(super) fn needs(&self, around: &Surroundings, rate: Rate) -> Needs {
         let holders = self.ledger.holders().values();
         Needs {
@@ -31,23 +31,32 @@ impl KeyState {
             .filter(|(_, holder)| holder.wishes && holder.has_cell && holder.recall.is_none())
             .map(|(tenancy, holder)| (*tenancy, *holder))
             .collect();
+        if wishes.is_empty() {
+            return;
+        }
         wishes.sort_by_key(|(_, holder)| size::time_to_empty(holder.free(), holder.demand));
+        // A grant moves tokens and leaves what remains as it is, so this holds for all of them.
+        let of_all = self.needs(around, Rate::ZERO);
+        let needs_of = |rate: Rate| Needs { rate, ..of_all };
         for (tenancy, holder) in &wishes {
-            let size = size::lease(&self.needs(around, holder.demand));
-            if self.ledger.pool() == Tokens::ZERO || size == Tokens::ZERO {
+            if self.ledger.pool() == Tokens::ZERO {
                 break;
             }
-            self.grant_wish(*tenancy, size, out);
+            // Who asks for so little that nothing is leased to it does not stop the others.
+            let size = size::lease(&needs_of(holder.demand));
+            if size > Tokens::ZERO {
+                self.grant_wish(*tenancy, size, out);
+            }
         }
-        let unserved = |(tenancy, _): &&(Tenancy, Holder)| {
+        let is_unserved = |(tenancy, _): &&(Tenancy, Holder)| {
             let holder = self.ledger.holders().get(tenancy);
             holder.is_some_and(|holder| holder.wishes)
         };
-        if let Some((_, first)) = wishes.iter().find(unserved)
-            && self.ledger.pool() == Tokens::ZERO
-            && size::fair(&self.needs(around, first.demand)) >= Tokens::new(1)
+        let mut unserved = wishes.iter().filter(is_unserved);
+        if self.ledger.pool() == Tokens::ZERO
+            && unserved.any(|(_, holder)| size::fair(&needs_of(holder.demand)) >= Tokens::new(1))
         {
-            self.call_back_the_richest(around, out);
+            self.call_back_the_richest(around, &of_all, out);
         }
     }
 
@@ -70,14 +79,20 @@ impl KeyState {
     }
 
     /// One at a time: what it gives back may suffice.
-    fn call_back_the_richest(&mut self, around: &Surroundings, out: &mut Vec<KeyEffect>) {
+    fn call_back_the_richest(
+        &mut self,
+        around: &Surroundings,
+        of_all: &Needs,
+        out: &mut Vec<KeyEffect>,
+    ) {
         let holders = self.ledger.holders();
         let running = |holder: &Holder| holder.recall.is_some() || holder.owes_return;
         if holders.values().any(running) {
             return;
         }
         let excess = |holder: &Holder| {
-            let fair = size::fair(&self.needs(around, holder.demand));
+            let rate = holder.demand;
+            let fair = size::fair(&Needs { rate, ..*of_all });
             (size::far_above(holder.free(), fair)).then(|| (holder.free().minus(fair), fair))
         };
         let richest = holders

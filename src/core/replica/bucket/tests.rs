@@ -6,6 +6,7 @@ use crate::units::{Epoch, Incarnation};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+mod claim;
 mod standing;
 
 const WINDOW: (u64, u64) = (1_000, 2_000);

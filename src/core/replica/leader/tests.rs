@@ -11,6 +11,8 @@ use crate::world::Memory;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+mod pushes;
+
 const FRESH: ReplicaId = ReplicaId::new(42);
 
 fn at(millis: u64) -> LocalTime {
