@@ -16,6 +16,7 @@ fn shard() -> Shard {
     let at = Readings {
         local: LocalTime::ZERO,
         wall: ServiceTime::new(1_000),
+        boot: None,
     };
     let start = Start {
         epoch: Epoch::new(1),
