@@ -215,6 +215,14 @@ impl Incarnation {
     }
 }
 
+impl Tenancy {
+    /// The number after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
 impl Sequence {
     /// The number after this one.
     #[must_use]

@@ -63,17 +63,23 @@ impl Shard {
                 ceiling, anchor, ..
             }) => ServiceClock::resuming(ceiling, anchor, start.at, config.time_to_live),
         };
+        // A crash may have kept a member and not the number of the next one, which is stored after.
+        let after = members.iter().map(|member| member.stored.tenancy.next());
+        let next_tenancy = after.max().unwrap_or_default();
         let fresh = Meta {
             hash_key: start.fresh_hash_key,
             next_tenancy: Tenancy::new(1),
             ceiling: ServiceTime::ZERO,
             anchor: None,
         };
+        let is_fresh = meta.is_none();
+        let mut meta = meta.unwrap_or(fresh);
+        meta.next_tenancy = meta.next_tenancy.max(next_tenancy);
         let mut shard = Self {
             config,
             epoch: start.epoch,
             clock,
-            meta: meta.unwrap_or(fresh),
+            meta,
             members,
             rules: Rules::default(),
             seating,
@@ -85,7 +91,7 @@ impl Shard {
             counts: ShardCounts::default(),
             outcome: Outcome::default(),
             touched: BTreeSet::new(),
-            meta_changed: meta.is_none(),
+            meta_changed: is_fresh,
         };
         if shard.members.is_empty() || trap::is_off(Trap::TimeJumps) {
             // Nobody holds a lease of the old leader, so there is nothing to wait for.

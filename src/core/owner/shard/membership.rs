@@ -98,7 +98,7 @@ impl Shard {
             return Err(Rejection::SeatsFull);
         }
         let tenancy = self.meta.next_tenancy;
-        self.meta.next_tenancy = Tenancy::new(tenancy.get().saturating_add(1));
+        self.meta.next_tenancy = tenancy.next();
         self.meta_changed = true;
         let stored = StoredMember {
             tenancy,
@@ -194,7 +194,9 @@ impl Shard {
         }
         let stored = member.stored;
         let now = self.clock.now(at.local);
+        // Before the member's end: what a crash keeps of the changes is some first ones of them.
         self.seating.soil(stored.seat, stored.joined, now);
+        self.store_seating();
         let place = record::member_place(gone);
         self.outcome.changes.push(Change {
             key: place,

@@ -92,6 +92,10 @@ impl Shard {
         if let Some(now) = self.clock.now(at.local).filter(|_| complete) {
             self.seating.publish(now, &self.members, &self.rules);
         }
+        self.store_seating();
+    }
+
+    pub(super) fn store_seating(&mut self) {
         for change in self.seating.take_changes() {
             let (key, value) = record::write_seating(&change);
             self.outcome.changes.push(Change { key, value });
