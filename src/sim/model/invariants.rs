@@ -7,7 +7,7 @@ use headgate_core::owner::ledger::Ledger;
 use headgate_core::owner::shard::Shard;
 use headgate_core::replica::cell::Cell;
 use headgate_core::replica::seat::SeatRecord;
-use headgate_core::units::{ReplicaId, Tenancy};
+use headgate_core::units::{Generation, ReplicaId, Tenancy};
 use headgate_core::window::Window;
 
 use super::machine::{Machine, replica_id};
@@ -87,6 +87,7 @@ impl Machine {
                 })?;
             look.left.insert(*key, (ledger.window(), left));
         }
+        self.add_unheard(&owner, &holdings, &mut look)?;
         self.check_proofs(state, &holdings, &look)?;
         Ok(look)
     }
@@ -136,9 +137,58 @@ impl Machine {
                 wrong("the owner knows of more that is used")
             }
             Some(_) => Ok(()),
+            None if ledger.is_none() && self.is_standing(cell) => Ok(()),
             None if self.can_spend(state, held, cell) => wrong("the owner knows of nothing"),
             None => Ok(()),
         }
+    }
+
+    /// Tokens of a rule's limit that stand: half of it, by the protocol's section 10.
+    fn standing(&self, key: KeyHash) -> u64 {
+        let rule = self.keys.iter().position(|other| *other == key);
+        let limit = rule.and_then(|rule| self.model.limits.get(rule));
+        let limit = limit.filter(|_| self.model.has_standing());
+        limit.map_or(0, |limit| limit.amount / 2)
+    }
+
+    /// Whether a cell may hold so much although the owner has not heard of its key: at most one
+    /// seat's share, as it was when the window began.
+    fn is_standing(&self, cell: &Cell) -> bool {
+        let seats = u64::try_from(self.model.workers.len()).unwrap_or(1).max(1);
+        let share = self.standing(cell.key).div_ceil(seats);
+        cell.amounts.generation == Generation::default() && cell.amounts.granted.get() <= share
+    }
+
+    /// What is left of keys that the owner has not heard of: their standing shares can be used.
+    fn add_unheard(
+        &self,
+        owner: &Shard,
+        holdings: &[Holdings],
+        look: &mut Look,
+    ) -> Result<(), Wrong> {
+        for (key, limit) in self.keys.iter().zip(&self.model.limits) {
+            let cells = holdings.iter().flat_map(|held| &held.cells);
+            let cells: Vec<&Cell> = cells.filter(|cell| cell.key == *key).collect();
+            let Some(window) = cells.iter().map(|cell| cell.window).max() else {
+                continue;
+            };
+            if owner.keys().contains_key(key) {
+                continue;
+            }
+            let cells = cells.iter().filter(|cell| cell.window == window);
+            let amounts = cells.map(|cell| (cell.amounts.granted.get(), cell.amounts.used.get()));
+            let (granted, used) = amounts.fold((0_u64, 0_u64), |sum, one| {
+                (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1))
+            });
+            let standing = self.standing(*key);
+            if granted > standing {
+                let what = format!("{key}: {granted} held, {standing} stand");
+                return Err(Wrong::new(Promise::LeasesAreKnown, what));
+            }
+            let left = limit.amount.saturating_sub(used);
+            look.left.insert(*key, (window, left));
+        }
+        Ok(())
     }
 
     /// Whether something can be spent from a cell.

@@ -31,6 +31,9 @@ const LOCAL: LocalTime = LocalTime::new(1_000_000_000);
 /// A replica's clock is ahead of the one before it by so much.
 const CLOCKS_APART: Span = Span::from_secs(1_000);
 
+/// Time before the search goes on in such steps: short enough for the polls that keep a seat.
+const STEP_BEFORE: Span = Span::from_secs(1);
+
 /// Most steps before the search begins.
 const BEFORE_MAX: usize = 10_000;
 
@@ -100,8 +103,10 @@ impl Machine {
         };
         let keys = rules.iter().map(key).collect();
         let mut visits: Vec<Visit> = Vec::new();
-        for Before::Visit(visit) in &model.before {
-            visits.push(*visit);
+        for before in &model.before {
+            if let Before::Visit(visit) = before {
+                visits.push(*visit);
+            }
         }
         let first_visit = visits.len();
         visits.extend(&model.visits);
@@ -133,11 +138,12 @@ impl Machine {
                     let request = earlier.filter(|it| matches!(it, Before::Visit(_))).count();
                     self.visit(&mut state, request, visit)?;
                 }
+                Some(Before::NextWindow) => self.next_window(&mut state)?,
                 None => {}
             }
             self.settle(&mut state)?;
         }
-        let mut at = Span::ZERO;
+        let mut at = self.elapsed(&state);
         for pass in self.model.passes.iter().chain(&self.model.rests) {
             at = sum(at, *pass);
             self.elapsed.push(at);
@@ -193,6 +199,20 @@ impl Machine {
             self.tick_all(&mut state)?;
         }
         Ok(state)
+    }
+
+    /// Time goes on until a window has begun, and a step more, so that no clock is near its boundary.
+    fn next_window(&mut self, state: &mut State) -> Result<(), Wrong> {
+        let window = self.window(state);
+        let mut is_there = false;
+        while !is_there {
+            is_there = self.window(state) > window;
+            let at = sum(self.elapsed(state), STEP_BEFORE);
+            self.elapsed = vec![at];
+            self.settle(state)?;
+            self.tick_all(state)?;
+        }
+        Ok(())
     }
 
     fn costs(&self, visit: &Visit) -> Vec<u64> {

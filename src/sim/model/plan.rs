@@ -1,5 +1,6 @@
 //! What a model is made of: a small world whose every history is looked at.
 
+use headgate_core::trap::Trap;
 use headgate_core::units::Span;
 
 use super::memory::Grain;
@@ -32,6 +33,9 @@ pub(super) struct Visit {
 /// What happens before the search begins, one after the other, each to its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Before {
+    /// Time goes on until the next window has begun: by then every replica knows the directory, so
+    /// that every seat has its standing share.
+    NextWindow,
     Visit(Visit),
 }
 
@@ -94,8 +98,6 @@ pub enum Broken {
     OldGrants,
     /// What a recall takes back is returned without being recorded.
     UnrecordedReturns,
-    /// An ask that arrives twice is taken for two.
-    RepeatsCharged,
     /// Whoever is granted tokens is told that nothing is left.
     InventedProofs,
     /// Every commit is taken for a release.
@@ -106,6 +108,8 @@ pub enum Broken {
     EndlessSeats,
     /// The first rule's refusals become admissions on their way.
     AdmitsRefused,
+    /// A rule of core is off.
+    Rule(Trap),
 }
 
 /// A model.
@@ -156,6 +160,20 @@ impl Model {
 
     pub(super) fn is_broken(&self, how: Broken) -> bool {
         self.broken == Some(how)
+    }
+
+    /// The rule of core that is off.
+    pub(super) const fn rule_off(&self) -> Option<Trap> {
+        match self.broken {
+            Some(Broken::Rule(trap)) => Some(trap),
+            _ => None,
+        }
+    }
+
+    /// Whether seats have standing shares in the window of the search.
+    pub(super) fn has_standing(&self) -> bool {
+        let begins = |before: &Before| matches!(before, Before::NextWindow);
+        self.before.iter().any(begins)
     }
 
     /// Whether time goes on so far that seats end.

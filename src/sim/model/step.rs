@@ -4,7 +4,6 @@ use headgate_core::message::call::AskAnswer;
 use headgate_core::owner::effect::Reply;
 use headgate_core::replica::shared::SharedError;
 use headgate_core::replica::worker::{Settled, Verdict};
-use headgate_core::units::Sequence;
 
 use super::instance::{Output, Purpose, Task, UnderWay};
 use super::judge::{Answered, Status};
@@ -131,6 +130,9 @@ impl Machine {
             Task::Answer(_, Some(answer)) => !answer.recalls.is_empty(),
             _ => false,
         };
+        if !self.is_searching() {
+            return (grain, Defects::default());
+        }
         let defects = Defects {
             is_blind: self.model.is_broken(Broken::BlindWrites),
             forgets: recalled && self.model.is_broken(Broken::UnrecordedReturns),
@@ -231,20 +233,10 @@ impl Machine {
         remove(&mut state.network, part);
         let message = self.pools.messages.get(part);
         if let Some(Message::Request { call, body, .. }) = message.as_deref() {
-            let mut body = body.clone();
-            if self.model.is_broken(Broken::RepeatsCharged)
-                && let Body::Ask(ask) = &mut body
-            {
-                for ask in &mut ask.asks {
-                    // No asker of a model comes that far by itself.
-                    ask.id.sequence = Sequence::new(ask.id.sequence.get().saturating_add(100));
-                    ask.id.asker = headgate_core::units::Asker::new(u64::MAX);
-                }
-            }
             let again = Message::Request {
                 call: *call,
                 copy: 1,
-                body,
+                body: body.clone(),
             };
             insert(&mut state.network, self.pools.messages.put(again));
         }

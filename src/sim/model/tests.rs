@@ -51,6 +51,21 @@ fn rules() {
 }
 
 #[test]
+fn rules_twice() {
+    is_right("rules twice");
+}
+
+#[test]
+fn standing() {
+    is_right("standing");
+}
+
+#[test]
+fn grants() {
+    is_right("grants");
+}
+
+#[test]
 fn recall() {
     is_right("recall");
 }
