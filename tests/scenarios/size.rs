@@ -4,9 +4,9 @@ use anyhow::Result;
 use headgate_tests::scene::artefact;
 
 /// Largest plugin, in bytes. Every Envoy of a mesh fetches it, keeps it, and compiles it anew at
-/// each start. It has 416,000; what is left does not hide what comes along uninvited (one float in
+/// each start. It has 436,000; what is left does not hide what comes along uninvited (one float in
 /// a message brings 30,000 with it). What is worth its room may raise this.
-const PLUGIN_BYTES_MAX: usize = 430_000;
+const PLUGIN_BYTES_MAX: usize = 450_000;
 
 #[test]
 fn the_plugin_is_small() -> Result<()> {

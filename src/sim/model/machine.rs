@@ -201,7 +201,8 @@ impl Machine {
         Ok(state)
     }
 
-    /// Time goes on until a window has begun, and a step more, so that no clock is near its boundary.
+    /// Time goes on until a window has begun, and a step more, so that no clock is near its
+    /// boundary.
     fn next_window(&mut self, state: &mut State) -> Result<(), Wrong> {
         let window = self.window(state);
         let mut is_there = false;
