@@ -63,9 +63,6 @@ impl Shard {
                 ceiling, anchor, ..
             }) => ServiceClock::resuming(ceiling, anchor, start.at, config.time_to_live),
         };
-        // A crash may have kept a member and not the number of the next one, which is stored after.
-        let after = members.iter().map(|member| member.stored.tenancy.next());
-        let next_tenancy = after.max().unwrap_or_default();
         let fresh = Meta {
             hash_key: start.fresh_hash_key,
             next_tenancy: Tenancy::new(1),
@@ -74,7 +71,7 @@ impl Shard {
         };
         let is_fresh = meta.is_none();
         let mut meta = meta.unwrap_or(fresh);
-        meta.next_tenancy = meta.next_tenancy.max(next_tenancy);
+        meta.next_tenancy = meta.next_tenancy.max(unused_tenancy(&members));
         let mut shard = Self {
             config,
             epoch: start.epoch,
@@ -116,6 +113,12 @@ impl Shard {
             self.schedule(key, due);
         }
     }
+}
+
+/// A crash may have kept a member and not the number of the next one, which is stored after.
+fn unused_tenancy(members: &Members) -> Tenancy {
+    let after = members.iter().map(|member| member.stored.tenancy.next());
+    after.max().unwrap_or_default()
 }
 
 /// A crash may have kept a member's end without all that follows from it: what the gone held is
