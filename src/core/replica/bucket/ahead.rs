@@ -3,9 +3,10 @@
 use super::{Cell, Moment};
 use crate::units::Span;
 
-/// How much of its last grant a cell has left when more is asked for ahead of need: a fifth, b of
-/// the protocol's section 10.
-const AHEAD_BELOW: (u64, u64) = (1, 5);
+/// How much of its last grant a cell has left when more is asked for ahead of need: b of the
+/// protocol's section 10. More than the fifth there: with several workers and uneven load fewer
+/// requests wait (simulated: S8 1.31 to 1.22 % asked, S9 1.28 to 1.18), for 4 % more messages.
+const AHEAD_BELOW: (u64, u64) = (3, 10);
 
 /// More is asked for when what is left lasts for less than so many round trips, but not for less
 /// than [`AHEAD_TIME_MIN`]: t_low of section 10. The bounds on service time are as far apart as the
