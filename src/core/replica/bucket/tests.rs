@@ -161,7 +161,10 @@ fn low_leases_ask_ahead_once() {
         .collect();
     assert_eq!(asks.iter().filter(|ask| **ask).count(), 1);
     // Earlier where demand would use up the rest within a few round trips.
-    assert!(asks[..7].contains(&true), "at the latest with three tenths left");
+    assert!(
+        asks[..7].contains(&true),
+        "at the latest with three tenths left"
+    );
     bucket.grant(claim(1), Generation::default(), Tokens::new(11));
     assert_eq!(
         take(&mut bucket, 1, Take::Spend),
