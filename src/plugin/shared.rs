@@ -14,7 +14,7 @@ use headgate_core::replica::shared::{Expected, Place, Shared, SharedError, Store
 use crate::host_api::{Host, HostError};
 
 /// Version of the values' format. Plugins of two versions in one Envoy are two replicas.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Hexadecimal digits of a bucket's number: all of a `u32`.
 const BUCKET_DIGITS: u32 = 8;
@@ -117,9 +117,9 @@ mod tests {
         }
         let keys = envoy.keys();
         assert_eq!(keys.len(), 24);
-        assert!(keys.contains(&"headgate.1.4.c.seat".to_owned()));
-        assert!(keys.contains(&"headgate.1.4.c.watch".to_owned()));
-        assert!(keys.contains(&"headgate.1.4.d.b0000001f".to_owned()));
+        assert!(keys.contains(&"headgate.2.4.c.seat".to_owned()));
+        assert!(keys.contains(&"headgate.2.4.c.watch".to_owned()));
+        assert!(keys.contains(&"headgate.2.4.d.b0000001f".to_owned()));
     }
 
     #[test]
