@@ -59,7 +59,11 @@ async fn assert_accounted(fleet: &Fleet, undecided: u64, lost_max: u64) -> Resul
     let all = format!("{admitted} admitted, {lost} lost, {undecided} undecided of {LIMIT}");
     assert!(admitted <= LIMIT, "{all}");
     assert!(admitted + lost + undecided >= LIMIT, "{all}");
-    assert!(lost <= lost_max, "{all}: at most {lost_max} may be lost");
+    // The metric counts other keys too; what is missing of this one is bounded.
+    assert!(
+        admitted + undecided + lost_max >= LIMIT,
+        "{all}: at most {lost_max} may be missing"
+    );
     Ok(())
 }
 

@@ -16,6 +16,9 @@ const LASTS_MIN: Span = Span::from_millis(100);
 /// The same as a part of the window.
 const LASTS_OF_WINDOW: (u64, u64) = (3, 100);
 
+/// No lease has to last for longer: of a long window a crash would cost more than it saves calls.
+const LASTS_MAX: Span = Span::from_secs(5);
+
 /// Part of a fair share that the first round of a recall leaves: s.
 const FIRST_ROUND_KEEPS: (u64, u64) = (3, 4);
 
@@ -65,7 +68,7 @@ pub fn lease(needs: &Needs) -> Tokens {
     let part = |tokens: Tokens| tokens.scaled(LEASED_AT_ONCE.0, LEASED_AT_ONCE.1);
     let length = Tokens::new(needs.window.get());
     let of_window = length.scaled(LASTS_OF_WINDOW.0, LASTS_OF_WINDOW.1);
-    let lasts = LASTS_MIN.max(Span::new(of_window.get()));
+    let lasts = LASTS_MIN.max(LASTS_MAX.min(Span::new(of_window.get())));
     let (share, even) = (needs.by_demand(), needs.of_even_share());
     let wanted = needs.rate.over(lasts).min(part(share)).max(even);
     wanted.min(part(share.max(even)))
