@@ -13,4 +13,5 @@ pub mod seat;
 pub mod shared;
 pub mod standing;
 pub mod table;
+pub mod walk;
 pub mod worker;

@@ -171,7 +171,6 @@ impl Bucket {
         let judged = cost.max(Tokens::new(1));
         let free = cell.amounts.free();
         if judged <= free {
-            cell.used_at = now.local;
             cell.demand.note(judged, now.local, claim.window.length());
             match how {
                 Take::Spend => cell.amounts.used = cell.amounts.used.plus(cost),
@@ -188,7 +187,6 @@ impl Bucket {
             Some(proof) if now.local < proof.until && proof.left < judged => Taken::Refused,
             _ if cell.may_stand() => Taken::Unclaimed,
             _ => {
-                idle::look_for_more(cell, now.local);
                 cell.demand.note(judged, now.local, claim.window.length());
                 Taken::Edge { has_cell: true }
             }

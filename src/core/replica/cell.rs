@@ -11,7 +11,7 @@ use crate::window::Window;
 use crate::words::{WordReader, WordWriter};
 
 /// Words of one cell in shared memory.
-pub const CELL_WORDS: usize = 21;
+pub const CELL_WORDS: usize = 20;
 
 /// Bits of a cell's flags.
 const OWES_RETURN: u64 = 1;
@@ -60,9 +60,7 @@ pub struct Cell {
     pub ahead_until: LocalTime,
     /// Size of the last grant.
     pub last_grant: Tokens,
-    /// When tokens were last taken, or looked for in vain.
-    pub used_at: LocalTime,
-    /// What is asked for.
+    /// What is asked for, and when last.
     pub demand: Demand,
 }
 
@@ -85,7 +83,6 @@ impl Cell {
             total: None,
             ahead_until: LocalTime::ZERO,
             last_grant: Tokens::ZERO,
-            used_at: LocalTime::ZERO,
             demand: Demand::default(),
         }
     }
@@ -202,7 +199,6 @@ impl Cell {
         let until = LocalTime::new(words.word()?);
         let ahead_until = LocalTime::new(words.word()?);
         let last_grant = Tokens::new(words.word()?);
-        let used_at = LocalTime::new(words.word()?);
         let demand = Demand {
             fast: words.word()?,
             slow: words.word()?,
@@ -221,7 +217,6 @@ impl Cell {
             total: (until > LocalTime::ZERO).then_some(HeldProof { left, until }),
             ahead_until,
             last_grant,
-            used_at,
             demand,
         }))
     }
@@ -252,7 +247,6 @@ impl Cell {
         words.word(total.until.get());
         words.word(cell.ahead_until.get());
         words.word(cell.last_grant.get());
-        words.word(cell.used_at.get());
         words.word(cell.demand.fast);
         words.word(cell.demand.slow);
         words.word(cell.demand.at.get());

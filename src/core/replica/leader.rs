@@ -12,6 +12,7 @@ use crate::replica::seat::{SeatRecord, Seated};
 use crate::replica::shared::{Place, Shared, SharedError, update};
 use crate::replica::standing::StandingRecord;
 use crate::replica::table::Table;
+use crate::replica::walk::Walk;
 use crate::units::{Epoch, Incarnation, LocalTime, ReplicaId, Span};
 use crate::words::{WordReader, WordWriter};
 
@@ -104,7 +105,9 @@ pub struct Leader {
     in_flight: Option<(Ticket, LocalTime)>,
     next_number: u64,
     not_before: LocalTime,
-    idle: idle::Walk,
+    /// Gives back what is idle for so long.
+    walk: Walk,
+    idle_after: Span,
 }
 
 impl Leader {
@@ -119,7 +122,8 @@ impl Leader {
             in_flight: None,
             next_number: 0,
             not_before: LocalTime::ZERO,
-            idle: idle::Walk::new(IDLE_AFTER),
+            walk: Walk::new(),
+            idle_after: IDLE_AFTER,
         }
     }
 
@@ -212,25 +216,13 @@ impl Leader {
         record: SeatRecord,
         seated: Seated,
     ) -> Result<SeatRecord, SharedError> {
-        SeatRecord::change(shared, record.incarnation, |record| {
-            if let Some(seated) = &mut record.seated {
-                seated.alive_until = LocalTime::ZERO;
-                seated.time_to_live = Span::ZERO;
-            }
-        })?;
-        let next = record.incarnation.next();
+        SeatRecord::change(shared, record.incarnation, SeatRecord::void)?;
         let tenant = Tenant {
-            incarnation: next,
+            incarnation: record.incarnation.next(),
             epoch: seated.epoch,
         };
         Table::new(shared, self.buckets).renounce_all(tenant, seated.moment(now))?;
-        SeatRecord::change(shared, record.incarnation, |record| {
-            record.incarnation = next;
-            if let Some(seated) = &mut record.seated {
-                // This tenancy has no seat yet: its Join says so by naming no epoch.
-                seated.epoch = Epoch::default();
-            }
-        })
+        SeatRecord::change(shared, record.incarnation, SeatRecord::begin_next)
     }
 
     /// Takes the watch if it is free, keeps it if it is held; `force` takes it in any case.

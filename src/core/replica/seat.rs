@@ -171,6 +171,22 @@ impl SeatRecord {
         })
     }
 
+    /// Nobody may spend under this tenancy any more.
+    pub fn void(&mut self) {
+        if let Some(seated) = &mut self.seated {
+            seated.alive_until = LocalTime::ZERO;
+            seated.time_to_live = Span::ZERO;
+        }
+    }
+
+    /// The next tenancy begins. It has no seat yet: its Join says so by naming no epoch.
+    pub fn begin_next(&mut self) {
+        self.incarnation = self.incarnation.next();
+        if let Some(seated) = &mut self.seated {
+            seated.epoch = Epoch::default();
+        }
+    }
+
     /// Ends a tenancy: nobody may spend under it any more, and the next one has no seat yet.
     /// `false` if it is not the present one.
     ///
@@ -182,14 +198,28 @@ impl SeatRecord {
             if record.incarnation != incarnation {
                 return Ok((None, false));
             }
-            record.incarnation = incarnation.next();
-            if let Some(seated) = &mut record.seated {
-                seated.alive_until = LocalTime::ZERO;
-                seated.time_to_live = Span::ZERO;
-                // The next tenancy's Join says by naming no epoch that it has no seat.
-                seated.epoch = Epoch::default();
-            }
+            record.void();
+            record.begin_next();
             Ok((Some(record.encode()), true))
+        })
+    }
+
+    /// Takes in that a message of this tenancy, sent at `sent`, was answered now by the leader of
+    /// an epoch; nothing if the seat is registered with another one.
+    ///
+    /// # Errors
+    /// Shared memory failed, or there is no record.
+    pub fn heard(
+        shared: &impl Shared,
+        incarnation: Incarnation,
+        (sent, now): (LocalTime, LocalTime),
+        (epoch, stamps): (Epoch, Stamps),
+    ) -> Result<Self, SharedError> {
+        Self::change(shared, incarnation, |record| {
+            let seated = record.seated.as_mut();
+            if let Some(seated) = seated.filter(|seated| seated.epoch == epoch) {
+                seated.heard(sent, now, stamps);
+            }
         })
     }
 

@@ -1,61 +1,35 @@
-//! Counting the cells in use, a few buckets at a time: the whole table would take milliseconds,
-//! and requests wait for the thread that counts.
-
-use std::ops::Range;
+//! Counting the cells in use.
 
 use headgate_core::replica::table::{BUCKETS_DEFAULT, Table};
-use headgate_core::units::{LocalTime, Span};
+use headgate_core::replica::walk::Walk;
+use headgate_core::units::LocalTime;
 
 use super::ending::Ending;
 use super::{Worker, shared_failed};
 
-/// Buckets of one step. Reading one costs about a microsecond.
-const SLICE: u32 = 64;
-
-/// Time between two steps: the default table takes 6.4 seconds, and less than a thousandth of one
-/// thread.
-const STEP: Span = Span::from_millis(100);
-
-/// A walk over the table that begins anew when it has ended.
+/// A count that begins anew when the walk over the table has ended.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    due: LocalTime,
-    next: u32,
+    walk: Walk,
     found: u64,
     /// What this worker has added to the shared gauge.
     published: i64,
 }
 
 impl Census {
-    /// Whether the next step is due; asked again within [`STEP`], it is not.
-    pub(super) fn take_turn(&mut self, now: LocalTime) -> bool {
-        let is_due = self.due <= now;
-        if is_due {
-            self.due = now.plus(STEP);
-        }
-        is_due
-    }
-
-    /// The buckets of the next step.
-    pub(super) fn next_buckets(&self, buckets: u32) -> Range<u32> {
-        self.next..self.next.saturating_add(SLICE).min(buckets)
-    }
-
-    /// They hold so many cells in use; by how much the gauge changes.
+    /// The buckets of the next step hold so many cells in use; by how much the gauge changes.
     pub(super) fn counted(&mut self, cells: u64, buckets: u32) -> i64 {
         self.found = self.found.saturating_add(cells);
-        self.next = self.next_buckets(buckets).end;
-        if self.next < buckets {
+        if !self.walk.advance(buckets) {
             return 0;
         }
-        self.next = 0;
         let found = i64::try_from(std::mem::take(&mut self.found)).unwrap_or(i64::MAX);
         self.publish(found)
     }
 
     /// Another worker counts now: by how much the gauge changes.
     pub(super) fn end(&mut self) -> i64 {
-        self.next = 0;
+        self.walk.restart();
         self.found = 0;
         self.publish(0)
     }
@@ -69,14 +43,14 @@ impl Worker {
     /// One step of counting the cells, if this worker holds the watch.
     pub(super) fn take_census(&mut self, now: LocalTime) {
         let Some(part) = &self.part else { return };
-        if self.ending != Ending::NotYet || !self.census.take_turn(now) {
+        if self.ending != Ending::NotYet || !self.census.walk.take_turn(now) {
             return;
         }
         let seated = part.worker.seat().and_then(|seat| seat.seated);
         let holds = part.leader.holds_watch(&self.shared, now, false);
         let counted = match (seated, holds) {
             (Some(seated), Ok(true)) => {
-                let buckets = self.census.next_buckets(BUCKETS_DEFAULT);
+                let buckets = self.census.walk.next_buckets(BUCKETS_DEFAULT);
                 let table = Table::new(&self.shared, BUCKETS_DEFAULT);
                 table.cells_in_use(buckets, seated.moment(now)).map(Some)
             }
@@ -93,15 +67,17 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
+    use headgate_core::replica::walk::STEP;
+
     use super::*;
 
     fn walk(census: &mut Census, now: &mut LocalTime, each: u64) -> (u32, i64) {
         let mut seen = 0;
         loop {
             *now = now.plus(STEP);
-            assert!(census.take_turn(*now));
-            assert!(!census.take_turn(*now));
-            let slice = census.next_buckets(150);
+            assert!(census.walk.take_turn(*now));
+            assert!(!census.walk.take_turn(*now));
+            let slice = census.walk.next_buckets(150);
             assert_eq!(slice.start, seen, "no bucket twice, none left out");
             seen = slice.end;
             let cells = each * u64::from(slice.end - slice.start);

@@ -24,7 +24,7 @@ impl KeyState {
 
     pub(super) fn proof(&self, left: Tokens) -> Proof {
         let window = self.ledger.window();
-        let length = window.end().since(window.start());
+        let length = window.length();
         let time_to_live = Span::new(length.get().saturating_add(PROOF_SLACK.get()));
         Proof { left, time_to_live }
     }
@@ -50,9 +50,12 @@ impl KeyState {
         let holders = self.ledger.holders();
         let holder = holders.get(&from).filter(|holder| holder.has_cell)?;
         let _named = waiting.ask.lease?;
-        let amount = size::lease(&self.needs(around, holder.demand));
-        let now = now && holder.recall.is_none();
-        let grows = now && self.ledger.grant(from, amount) > Tokens::ZERO;
+        let grows = if now && holder.recall.is_none() {
+            let amount = size::lease(&self.needs(around, holder.demand));
+            self.ledger.grant(from, amount) > Tokens::ZERO
+        } else {
+            false
+        };
         self.changed |= grows;
         self.ledger.holder(from).wishes = !grows;
         Some(grows)

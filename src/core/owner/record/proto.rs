@@ -8,7 +8,7 @@ pub(super) struct MetaRecord {
     pub(super) next_tenancy: u64,
     #[prost(fixed64, tag = "3")]
     pub(super) ceiling: u64,
-    /// Number 4 is the directory's revision; 5 is left free for what joins it.
+    /// Numbers 4 and 5 have never been used.
     #[prost(message, optional, tag = "6")]
     pub(super) anchor: Option<AnchorRecord>,
 }

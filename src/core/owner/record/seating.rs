@@ -8,7 +8,7 @@ use crate::standing::{Limit, Table};
 use crate::units::{Seat, ServiceTime, Span, Tokens};
 use crate::window::Period;
 
-/// First byte of the place of a rule's limits; a digest of the rule's counters follows.
+/// First byte of the place of a rule's limits; the rule's counters follow, written out.
 const LIMITS_PREFIX: u8 = b'l';
 /// First byte of a dirty seat's place.
 const SEAT_PREFIX: u8 = b's';

@@ -8,10 +8,6 @@ use crate::replica::cell::{Cell, Tenant};
 use crate::units::{LocalTime, Span, Tokens};
 use crate::window::Window;
 
-/// A request that finds too little is written down as use at most once in this time: it asks
-/// anyway, and every write costs the other workers a race.
-const NOTED_EVERY: Span = Span::from_secs(1);
-
 /// What counts as idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Idle {
@@ -28,7 +24,7 @@ impl Idle {
         match self {
             Self::Replica => Tokens::ZERO,
             Self::Cells(after) => {
-                if now.since(cell.used_at) < after.max(half(cell.window)) {
+                if now.since(cell.demand.at) < after.max(half(cell.window)) {
                     return cell.amounts.free();
                 }
                 cell.standing.minus(cell.amounts.used)
@@ -38,14 +34,7 @@ impl Idle {
 }
 
 fn half(window: Window) -> Span {
-    Span::new(window.end().since(window.start()).get() / 2)
-}
-
-/// Notes that tokens were looked for.
-pub(super) fn look_for_more(cell: &mut Cell, now: LocalTime) {
-    if now.since(cell.used_at) >= NOTED_EVERY {
-        cell.used_at = now;
-    }
+    Span::new(window.length().get() / 2)
 }
 
 impl Bucket {

@@ -1,8 +1,6 @@
 //! An idle replica's leases go back by themselves: Envoy gives no last word when it ends, so a
 //! replica that is drained has to have given back before.
 
-use std::ops::Range;
-
 use super::{Leader, Next};
 use crate::message::Return;
 use crate::replica::activity;
@@ -17,52 +15,12 @@ use crate::units::{LocalTime, Span};
 /// spares recalls.
 pub const IDLE_AFTER: Span = Span::from_secs(10);
 
-/// Time between two steps of the walk over the table.
-const STEP: Span = Span::from_millis(100);
-
-/// Buckets of one step, each about a microsecond of a worker's time: the default table takes 6.4
-/// seconds. What they can give back fits in half a call.
-const SLICE: u32 = 64;
-
-/// Where the walk is.
-#[derive(Clone, Debug)]
-pub(super) struct Walk {
-    after: Span,
-    due: LocalTime,
-    next: u32,
-}
-
-impl Walk {
-    pub(super) const fn new(after: Span) -> Self {
-        Self {
-            after,
-            due: LocalTime::ZERO,
-            next: 0,
-        }
-    }
-
-    fn take_turn(&mut self, now: LocalTime) -> bool {
-        let is_due = self.due <= now;
-        if is_due {
-            self.due = now.plus(STEP);
-        }
-        is_due
-    }
-
-    fn next_buckets(&mut self, buckets: u32) -> Range<u32> {
-        let start = if self.next < buckets { self.next } else { 0 };
-        let end = start.saturating_add(SLICE).min(buckets);
-        self.next = end;
-        start..end
-    }
-}
-
 impl Leader {
     /// Another time than [`IDLE_AFTER`].
     #[must_use]
     pub fn idle_after(self, after: Span) -> Self {
         Self {
-            idle: Walk::new(after),
+            idle_after: after,
             ..self
         }
     }
@@ -77,7 +35,7 @@ impl Leader {
         now: LocalTime,
     ) -> Result<Vec<Return>, SharedError> {
         // Before it has registered with a new leader, its word does not count there.
-        if self.next != Next::Watch || !self.idle.take_turn(now) {
+        if self.next != Next::Watch || !self.walk.take_turn(now) {
             return Ok(Vec::new());
         }
         if !self.holds_watch(shared, now, false)? {
@@ -90,12 +48,14 @@ impl Leader {
         let Some(seated) = record.seated.filter(|seated| seated.is_alive(now)) else {
             return Ok(Vec::new());
         };
-        let idle = if now.since(last) < self.idle.after {
-            Idle::Cells(self.idle.after)
+        let idle = if now.since(last) < self.idle_after {
+            Idle::Cells(self.idle_after)
         } else {
             Idle::Replica
         };
-        let buckets = self.idle.next_buckets(self.buckets);
+        // What one step can give back fits in half a call.
+        let buckets = self.walk.next_buckets(self.buckets);
+        self.walk.advance(self.buckets);
         let who = (record.tenant(), seated.moment(now));
         Table::new(shared, self.buckets).give_back_idle(buckets, idle, who)
     }

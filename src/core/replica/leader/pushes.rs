@@ -20,15 +20,9 @@ impl Leader {
         ticket: Ticket,
         answer: &WatchAnswer,
     ) -> Result<Vec<Return>, SharedError> {
-        let record = SeatRecord::change(shared, ticket.incarnation, |record| {
-            if let Some(seated) = record
-                .seated
-                .as_mut()
-                .filter(|seat| seat.epoch == answer.epoch)
-            {
-                seated.heard(ticket.sent, now, answer.stamps);
-            }
-        })?;
+        let times = (ticket.sent, now);
+        let said = (answer.epoch, answer.stamps);
+        let record = SeatRecord::heard(shared, ticket.incarnation, times, said)?;
         let Some(seated) = record.seated else {
             return Ok(Vec::new());
         };

@@ -105,16 +105,9 @@ impl Worker {
         if answer.seat_state != SeatState::Ok {
             return;
         }
-        let heard = SeatRecord::change(shared, in_flight.incarnation, |record| {
-            if let Some(seated) = record
-                .seated
-                .as_mut()
-                .filter(|seat| seat.epoch == answer.epoch)
-            {
-                seated.heard(in_flight.sent, now, answer.stamps);
-            }
-        });
-        match heard {
+        let times = (in_flight.sent, now);
+        let said = (answer.epoch, answer.stamps);
+        match SeatRecord::heard(shared, in_flight.incarnation, times, said) {
             Ok(record) => self.seat = Some(record),
             Err(error) => self.counts.shared_failed(error),
         }
