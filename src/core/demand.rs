@@ -36,7 +36,7 @@ pub struct Demand {
     pub fast: u64,
     /// The slow average's.
     pub slow: u64,
-    /// Until when both have fallen: when a token was last asked for, to within [`STEP`].
+    /// Until when both have fallen: when a token was last asked for, give or take 2 ms.
     pub at: LocalTime,
 }
 
